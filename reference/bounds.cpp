@@ -54,10 +54,10 @@ double accumulation_growth(std::int64_t n, const Numerics& kernel) {
     return strict ? strict_growth(terms, kernel.u_a) : probable_growth(terms, kernel.u_a);
 }
 
-double alibi_error(double range, double gap, double max_a, bool from_largest) {
+double alibi_error(double range, double gap, double max_a) {
     // Keys whose weight is below e^-40 of the row's largest change nothing, and M − s ≥ β0 − gap − β − 2·max a.
     constexpr double negligible = 40.0;
-    return 6.0 * u32 * (from_largest ? std::min(range, gap + negligible + 2.0 * max_a) : range);
+    return 6.0 * u32 * std::min(range, gap + negligible + 2.0 * max_a);
 }
 
 namespace {

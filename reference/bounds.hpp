@@ -20,9 +20,9 @@ double probable_growth(double n, double u);
 /// truncates, in two levels when it promotes partial sums to fp32 (B.8), probabilistic otherwise.
 double accumulation_growth(std::int64_t n, const Numerics& kernel);
 
-/// The part of ALiBi in η of a row (B.2): `range` is the largest |β(j) − β0| and `gap` the smallest, `max_a` the largest a(j),
-/// `from_largest` whether β0 is the largest β of the row. The gap is above 0 where a split lacks the key next to the diagonal.
-double alibi_error(double range, double gap, double max_a, bool from_largest);
+/// The part of ALiBi in η of a row (B.2): `range` is the largest |β(j) − β0| and `gap` the smallest, `max_a` the largest a(j).
+/// The gap is above 0 where a split lacks the key of the largest β of the row, which is β0.
+double alibi_error(double range, double gap, double max_a);
 
 /// Limits of one row of O.
 class RowBound {

@@ -100,7 +100,12 @@ FMHA_DEVICE void to_exponents(Ctx& ctx, Normalisers& top, Rows& spare, const Bwd
     constexpr float nothing = -never;
     if (ctx.cfg().signature.bias == BiasType::alibi) {
         const Alibi& alibi = head.scoring.alibi;
-        ctx.set_rows(spare, [&](int r) { return alibi.origin(row0 + r); });
+        const RowPlanes planes = alibi.planes(row0, ctx.cfg().algorithm.tile.m0, ctx.cfg().algorithm.tile.n0);
+        if (planes.straight)
+            ctx.set_rows(spare,
+                         [&](int r) { return static_cast<float>(planes.origin + planes.origin_step * r); });
+        else
+            ctx.set_rows(spare, [&](int r) { return alibi.origin(row0 + r); });
         ctx.map_rows(top, top, spare, [slope = alibi.slope](float lse, float origin) {
             return lse > never ? __builtin_fmaf(-slope, origin, lse) : never;
         });

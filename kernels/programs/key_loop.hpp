@@ -113,9 +113,18 @@ FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring,
     const auto& has = ctx.cfg().signature;
     const Tile& tile = ctx.cfg().algorithm.tile;
     if (has.bias == BiasType::elementwise) ctx.add_bias(scores, bias, row0, key0);
-    if (has.bias == BiasType::alibi)
-        ctx.add_distances(scores, ctx.to_base2(scoring.alibi.factor),
-                          TileAlibi::of(scoring.alibi, row0, key0));
+    if (has.bias == BiasType::alibi) {
+        const float factor = ctx.to_base2(scoring.alibi.factor);
+        const auto add_distances = [&] { ctx.add_distances(scores, factor, scoring.alibi.tile(row0, key0)); };
+        // Beside the products of a team there are no branches.
+        if constexpr (masking != Masking::if_needed) {
+            add_distances();
+        } else {
+            const TilePlane plane = scoring.alibi.planes(row0, tile.m0, tile.n0).at(key0);
+            ctx.add_plane(scores, factor, plane);
+            if (plane.side == 0) add_distances();
+        }
+    }
 
     // Only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
     if constexpr (masking == Masking::off) return;

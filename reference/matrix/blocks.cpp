@@ -322,11 +322,7 @@ void RowGroup::finish_row(Eigen::Index r) {
     line_of(out_.o, row) *= weight;
     if (!companions_) return;
     out_.ell(row) = normaliser;
-    if (alibi_) {
-        const RowId& id = rows_[static_cast<std::size_t>(r)];
-        out_.eta(row) +=
-            alibi_error(beta_range_(r), beta_gap_(r), out_.max_a(row), is_from_largest(args_, id));
-    }
+    if (alibi_) out_.eta(row) += alibi_error(beta_range_(r), beta_gap_(r), out_.max_a(row));
     line_of(out_.weighted_abs, row) *= weight;
     const auto o = line_of(out_.o, row).array();
     auto variance = line_of(out_.weight_variance, row).array();

@@ -165,14 +165,9 @@ void load_bias(const FwdArgs& args, const EntryExtent& extent, const RowId& row,
     out.row(0).array() = (keys - static_cast<double>(position)).abs() * -slope;
 }
 
-bool is_from_largest(const FwdArgs& args, const RowId& row) {
-    return args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h] > 0.0F ||
-           counts_columns(args.mask);
-}
-
 double alibi_origin(const FwdArgs& args, const EntryExtent& extent, const RowId& row,
                     const VisibleKeys& keys) {
-    if (!is_from_largest(args, row) || keys.count() == 0) return 0.0;
+    if (keys.count() == 0) return 0.0;
     // β has its maximum next to one of the two diagonals or at an end of a run.
     const std::int64_t diagonal = row.i + extent.keys - extent.queries;
     Matrix beta(1, 1);

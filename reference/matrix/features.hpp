@@ -46,11 +46,7 @@ void load_values(const AttentionArgs& args, const EntryExtent& extent, std::int6
 void load_bias(const FwdArgs& args, const EntryExtent& extent, const RowId& row, std::int64_t first,
                Block out);
 
-/// Whether β0 of B.2 is the largest β of the row: with a positive slope, and with any under a plain causal mask, where the largest
-/// of the others is that of key 0, which is 0.
-bool is_from_largest(const FwdArgs& args, const RowId& row);
-
-/// The largest β(i, j) of A-2 among the keys that a row sees where β0 is the largest, 0 elsewhere.
+/// β0 of B.2: the largest β(i, j) of A-2 among the keys that a row sees, 0 without any.
 double alibi_origin(const FwdArgs& args, const EntryExtent& extent, const RowId& row,
                     const VisibleKeys& keys);
 

@@ -158,15 +158,16 @@ class Head {
         }
         return low;
     }
-    /// β0 of B.2: the largest bias of row i, which sees key j, when the slope is positive. The keys that it sees lie one beside the other,
-    /// and the bias rises up to one of them and falls behind it. Looked for once, because a row may be asked for alone.
+    /// β0 of B.2: the largest bias of row i, which sees key j. The keys that it sees lie one beside the other. With a positive slope the bias
+    /// rises up to one of them and falls behind it; with another the largest is at an end. Looked for once, because a row may be asked for alone.
     double alibi_origin(std::int64_t i, std::int64_t j) const {
         std::optional<double>& origin = alibi_origin_[static_cast<std::size_t>(i)];
         if (origin) return *origin;
-        if (args_.score.alibi_slopes[b_ * args_.score.alibi_stride + h_] <= 0.0F) return *(origin = 0.0);
         const std::int64_t first = first_without(0, j, [&](std::int64_t key) { return !sees(i, key); });
         const std::int64_t last =
             first_without(j + 1, entry_.seqlen_k, [&](std::int64_t key) { return sees(i, key); }) - 1;
+        if (args_.score.alibi_slopes[b_ * args_.score.alibi_stride + h_] <= 0.0F)
+            return *(origin = std::max(bias(i, first), bias(i, last)));
         const auto rises = [&](std::int64_t key) { return bias(i, key + 1) > bias(i, key); };
         return *(origin = bias(i, first_without(first, last, rises)));
     }

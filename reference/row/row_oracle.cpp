@@ -46,21 +46,17 @@ void store_output(ForwardRows& out, std::int64_t r, const std::vector<ScoredKey>
     }
 }
 
-/// Of ALiBi in one row: β0 of B.2, which is the largest β when the slope is positive and 0 otherwise, how far the others
-/// are from it, and how far the nearest of them. Under a plain causal mask 0 is the largest β of any other slope.
+/// Of ALiBi in one row: β0 of B.2, which is the largest β, how far the others are from it, and how far the nearest of them.
 struct PositionBias {
-    bool present = false, from_largest = false;
+    bool present = false;
     double origin = 0.0, range = 0.0, gap = std::numeric_limits<double>::infinity();
 };
 
-PositionBias position_bias(const FwdArgs& args, const RowId& row, const std::vector<ScoredKey>& keys,
-                           double largest_beta) {
+PositionBias position_bias(const FwdArgs& args, const std::vector<ScoredKey>& keys, double largest_beta) {
     PositionBias bias;
     if (args.score.bias_type != BiasType::alibi || keys.empty()) return bias;
     bias.present = true;
-    bias.from_largest = args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h] > 0.0F;
-    if (bias.from_largest) bias.origin = largest_beta;
-    bias.from_largest = bias.from_largest || largest_beta == 0.0;
+    bias.origin = largest_beta;
     for (const ScoredKey& key : keys) {
         bias.range = std::max(bias.range, std::abs(key.beta - bias.origin));
         bias.gap = std::min(bias.gap, std::abs(key.beta - bias.origin));
@@ -92,8 +88,7 @@ double score_variance(const FwdArgs& args, const Numerics& kernel, const ScoredK
 void store_companions(ForwardRows& out, std::int64_t r, const std::vector<ScoredKey>& keys,
                       const Normaliser& n, const RowScorer& scorer, const FwdArgs& args) {
     const double cast_square = out.numerics.u_p * out.numerics.u_p / 3.0;
-    const PositionBias bias =
-        position_bias(args, out.rows[static_cast<std::size_t>(r)], keys, scorer.largest_beta());
+    const PositionBias bias = position_bias(args, keys, scorer.largest_beta());
     out.ell(r) = n.sum;
     for (const ScoredKey& key : keys) {
         out.eta(r) = std::max(out.eta(r), score_error(args, out.numerics, key));
@@ -110,7 +105,7 @@ void store_companions(ForwardRows& out, std::int64_t r, const std::vector<Scored
                 w * w * (zeta_square * distance * distance + cast_square * v[c] * v[c]);
         }
     }
-    if (bias.present) out.eta(r) += alibi_error(bias.range, bias.gap, out.max_a(r), bias.from_largest);
+    if (bias.present) out.eta(r) += alibi_error(bias.range, bias.gap, out.max_a(r));
 }
 
 constexpr std::int64_t rows_per_task = 32;

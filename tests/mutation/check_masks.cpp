@@ -179,38 +179,73 @@ bool query_tiles_are_right() {
     return true;
 }
 
-bool alibi_is_right() {
-    for (const Window& window : windows()) {
-        if (window.args.sink > 0) continue;
-        const MaskArgs& args = window.args;
-        const bool anchored = args.type == MaskType::top_left || args.type == MaskType::bottom_right;
-        const std::int64_t shift = args.type == MaskType::bottom_right || args.type == MaskType::no_mask
-                                       ? window.keys - window.rows
-                                       : 0;
-        for (const float slope : {-2.0F, -0.5F, 0.0F, 0.5F, 2.0F}) {
-            const auto alibi = kernels::Alibi::of(args, window.mask(), slope, window.rows, window.keys);
-            for (std::int64_t i = 0; i < window.rows; ++i) {
-                float largest = -INFINITY;
-                for (std::int64_t j = 0; j < window.keys; ++j) {
-                    if (!window.visible(i, j)) continue;
-                    const bool causal = anchored && args.left < 0 && args.right == 0;
-                    const float want = causal ? slope * static_cast<float>(j)
-                                              : -slope * static_cast<float>(std::abs(i + shift - j));
-                    largest = std::max(largest, want);
-                    for (const std::int64_t row0 : {std::int64_t{0}, i / 2 * 2})
-                        for (const std::int64_t key0 : {std::int64_t{0}, j / 3 * 3}) {
-                            const auto tile = kernels::TileAlibi::of(alibi, row0, key0);
-                            const float far = tile.distance(static_cast<std::int32_t>(i - row0),
-                                                            static_cast<std::int32_t>(j - key0));
-                            if (slope * alibi.origin(i) + alibi.factor * far != want) return false;
-                        }
-                }
-                if (slope > 0.0F && largest > -INFINITY && slope * alibi.origin(i) != largest) return false;
-                // With a negative slope nothing is taken out of the scores.
-                if (slope <= 0.0F && alibi.origin(i) != 0.0F) return false;
-            }
+namespace {
+
+/// A-2, term by term.
+float bias_of(const Window& window, float slope, std::int64_t i, std::int64_t j) {
+    const MaskArgs& args = window.args;
+    const bool anchored = args.type == MaskType::top_left || args.type == MaskType::bottom_right;
+    const bool at_end = args.type == MaskType::bottom_right || args.type == MaskType::no_mask;
+    if (anchored && args.left < 0 && args.right == 0) return slope * static_cast<float>(j);
+    return -slope * static_cast<float>(std::abs(i + (at_end ? window.keys - window.rows : 0) - j));
+}
+
+/// Of rows and keys of one tile: what tiles add where rows see keys, the origins of rows, and that tiles have planes where they can have.
+bool alibi_of_tile(const Window& window, const kernels::Alibi& alibi, std::int64_t row0, std::int64_t rows,
+                   std::int64_t key0, std::int64_t cols) {
+    const kernels::TileAlibi tile = alibi.tile(row0, key0);
+    const kernels::RowPlanes planes = alibi.planes(row0, rows, cols);
+    const kernels::TilePlane plane = planes.at(key0);
+    if (!planes.straight && plane.side != 0) return false;
+    const std::int64_t end = std::min(row0 + rows, window.rows);
+    if (window.args.type == MaskType::no_mask && alibi.slope > 0.0F && window.keys >= window.rows) {
+        const std::int64_t shift = window.keys - window.rows;
+        const std::int64_t last = std::min(key0 + cols, window.keys) - 1;
+        const int side = last <= row0 + shift ? 1 : key0 >= end - 1 + shift ? -1 : 0;
+        if (plane.side != side) return false;
+    }
+    if (end - row0 == 1 && !planes.straight) return false; // one row is a line
+    for (std::int64_t i = row0; i < end; ++i) {
+        const auto row = static_cast<std::int32_t>(i - row0);
+        bool sees = false;
+        for (std::int64_t j = 0; j < window.keys; ++j) sees = sees || window.visible(i, j);
+        if (!sees) continue;
+        if (planes.straight &&
+            static_cast<float>(planes.origin + planes.origin_step * row) != alibi.origin(i))
+            return false;
+        for (std::int64_t j = key0; j < std::min(key0 + cols, window.keys); ++j) {
+            if (!window.visible(i, j)) continue;
+            const auto column = static_cast<std::int32_t>(j - key0);
+            const float want = bias_of(window, alibi.slope, i, j), origin = alibi.slope * alibi.origin(i);
+            if (origin + alibi.factor * tile.distance(row, column) != want) return false;
+            if (plane.side == 0) continue;
+            const auto along = static_cast<float>(plane.reference(row) - column);
+            if (origin + plane.along(alibi.factor) * along != want) return false;
         }
     }
+    return true;
+}
+
+} // namespace
+
+bool alibi_is_right() {
+    for (const Window& window : windows())
+        for (const float slope : {-2.0F, -0.5F, 0.0F, 0.5F, 2.0F}) {
+            const auto alibi =
+                kernels::Alibi::of(window.args, window.mask(), slope, window.rows, window.keys);
+            for (std::int64_t i = 0; i < window.rows; ++i) {
+                float largest = -INFINITY;
+                for (std::int64_t j = 0; j < window.keys; ++j)
+                    if (window.visible(i, j)) largest = std::max(largest, bias_of(window, slope, i, j));
+                // Nothing but 0 is left of the largest.
+                if (largest > -INFINITY && slope * alibi.origin(i) != largest) return false;
+            }
+            for (const std::int64_t rows : {1, 3, 4, 9})
+                for (std::int64_t row0 = 0; row0 < window.rows; row0 += rows)
+                    for (const std::int64_t cols : {1, 3, 4})
+                        for (std::int64_t key0 = 0; key0 < window.keys; key0 += cols)
+                            if (!alibi_of_tile(window, alibi, row0, rows, key0, cols)) return false;
+        }
     return true;
 }
 

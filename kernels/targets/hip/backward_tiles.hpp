@@ -48,18 +48,32 @@ class BackwardRows : public RowOperations<Block, &BackwardPlan::rows> {
     }
     template <class Tile>
     FMHA_DEVICE void add_distances(Tile& scores, float factor, const kernels::TileAlibi& at) {
-        map(scores, [&](float s, int query, int key) { return s + factor * at.distance(query, key); });
+        auto reach = this->rows();
+        this->set_rows(reach, [&](int query) { return static_cast<float>(at.of(query).reach); });
+        each_distance(
+            scores, [&](int query) { return at.of(query).key; },
+            [&](float score, float x, int thread, int slot) {
+                return __builtin_fmaf(factor, __builtin_fabsf(x) - reach.x.at(thread, slot), score);
+            });
+    }
+    template <class Tile>
+    FMHA_DEVICE void add_plane(Tile& scores, float factor, const kernels::TilePlane& plane) {
+        each_distance(
+            scores, [&](int query) { return plane.reference(query); },
+            [along = plane.along(factor)](float score, float x, int, int) {
+                return __builtin_fmaf(along, x, score);
+            });
     }
     /// `top` is never −∞.
     template <class Tile, class Rows>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
-        each_slot(scores, [&](int thread, int at, int slot) {
+        each_slot(scores, [&](int thread, int at, int slot, int) {
             scores.x.at(thread, at) = block_.machine.exp2(scores.x.at(thread, at) - top.x.at(thread, slot));
         });
     }
     template <class Tile, class Weights, class Rows>
     FMHA_DEVICE void to_score_gradients(Tile& ds, const Weights& weights, const Rows& d) {
-        each_slot(ds, [&](int thread, int at, int slot) {
+        each_slot(ds, [&](int thread, int at, int slot, int) {
             ds.x.at(thread, at) = weights.x.at(thread, at) * (ds.x.at(thread, at) - d.x.at(thread, slot));
         });
     }
@@ -67,7 +81,26 @@ class BackwardRows : public RowOperations<Block, &BackwardPlan::rows> {
   private:
     Block block_;
 
-    /// f(thread, register, register of its query) for every element of a tile of scores.
+    /// score = f(score, distance from `key(query)` with its sign, thread, register of the query). Keys are converted once a query.
+    template <class Tile, class Key, class F>
+    FMHA_DEVICE void each_distance(Tile& scores, Key key, F f) {
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        auto from = this->rows();
+        this->set_rows(from, [&](int query) { return static_cast<float>(key(query)); });
+        block_.machine.each([&](int thread) {
+            const int here = block_.machine.local(thread);
+            const auto key0 =
+                static_cast<float>(acc.row_of_wave(block_.wave(here)) + acc.row.of_lane(block_.lane(here)));
+            FMHA_UNROLL
+            for (int s = 0; s < block_.plan().rows.registers; ++s) from.x.at(thread, s) -= key0;
+        });
+        each_slot(scores, [&](int thread, int at, int slot, int row) {
+            float& score = scores.x.at(thread, at);
+            score = f(score, from.x.at(thread, slot) - static_cast<float>(row), thread, slot);
+        });
+    }
+
+    /// f(thread, register, register of its query, key without the lane's part) for every element of a tile of scores.
     template <class Tile, class F>
     FMHA_DEVICE void each_slot(const Tile&, F f) {
         const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
@@ -79,7 +112,8 @@ class BackwardRows : public RowOperations<Block, &BackwardPlan::rows> {
                     FMHA_UNROLL
                     for (int r = 0; r < acc.fragment; ++r)
                         f(thread, (row * acc.column_tiles + col) * acc.fragment + r,
-                          col * block_.plan().column_slots + block_.plan().slot_of_column[r]);
+                          col * block_.plan().column_slots + block_.plan().slot_of_column[r],
+                          row * acc.rows + acc.row_of_register[r]);
                 }
             }
         });

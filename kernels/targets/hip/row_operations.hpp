@@ -107,51 +107,32 @@ class RowOperations {
             });
     }
 
-    /// In fp32 throughout, so that an integer is converted once a row and not once an element. Packed arithmetic has no absolute
-    /// values: only tiles on one side of all their rows' references, nearly all of a long row, are added by pairs.
+    /// In fp32 throughout, so that an integer is converted once a row and not once an element.
     template <class Tile>
     FMHA_DEVICE void add_distances(Tile& scores, float factor, const kernels::TileAlibi& at) {
-        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
-        Rows reference = rows();
-        set_rows(reference, [&](int r) { return static_cast<float>(at.reference(r)); });
-        block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
-            const auto col0 =
-                static_cast<float>(acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here)));
+        const Rows reference = to_columns<Tile>([&](int r) { return at.of(r).key; });
+        Rows reach = rows();
+        set_rows(reach, [&](int r) { return static_cast<float>(at.of(r).reach); });
+        each_distance(scores, reference, [&](float* score, const float* x, int thread, int slot) {
             FMHA_UNROLL
-            for (int s = 0; s < plan().registers; ++s) reference.x.at(thread, s) -= col0;
+            for (int i = 0; i < 2; ++i)
+                score[i] = block_.machine.apart(
+                    __builtin_fmaf(factor, __builtin_fabsf(x[i]) - reach.x.at(thread, slot), score[i]));
         });
-        const auto each_distance = [&](auto add) { // add(two scores, their distances with signs)
-            block_.machine.each([&](int thread) {
-                each_pair<Tile>([&](int place, int slot, int col, int next) {
-                    const float from = reference.x.at(thread, slot);
-                    float x[2] = {from, from};
-                    block_.machine.add_pair(x, -static_cast<float>(col), -static_cast<float>(next));
-                    add(&scores.x.at(thread, place), x);
-                });
-            });
-        };
-        // Where branches meet, a compiler has such a tile twice: the registers of a wave, if it is large.
-        constexpr int small = 32;
-        const bool by_pairs = Block::Machine::adds_products && acc.registers <= small;
-        const int columns = acc.col_of_wave(acc.column_waves - 1) + acc.column_tiles * acc.cols;
-        const int side = !by_pairs                                  ? 0
-                         : at.reference(0) >= columns - 1           ? 1
-                         : at.reference(plan().block_rows - 1) <= 0 ? -1
-                                                                    : 0;
-        if (side == 0)
-            each_distance([&](float* score, const float* x) {
+    }
+    /// By pairs where the machine has them. Packed arithmetic has no absolute values, which a plane does without.
+    template <class Tile>
+    FMHA_DEVICE void add_plane(Tile& scores, float factor, const kernels::TilePlane& plane) {
+        const float along = plane.along(factor);
+        const Rows reference = to_columns<Tile>([&](int r) { return plane.reference(r); });
+        each_distance(scores, reference, [&](float* score, const float* x, int, int) {
+            if constexpr (Block::Machine::adds_products) {
+                block_.machine.add_products(score, along, x);
+            } else {
                 FMHA_UNROLL
-                for (int i = 0; i < 2; ++i)
-                    score[i] = block_.machine.apart(__builtin_fmaf(factor, __builtin_fabsf(x[i]), score[i]));
-            });
-        // Not in an else, of which the compiler makes a second branch: there it adds 0.
-        if constexpr (Block::Machine::adds_products)
-            if (by_pairs)
-                each_distance(
-                    [&, signed_factor = static_cast<float>(side) * factor](float* score, const float* x) {
-                        block_.machine.add_products(score, signed_factor, x);
-                    });
+                for (int i = 0; i < 2; ++i) score[i] = __builtin_fmaf(along, x[i], score[i]);
+            }
+        });
     }
 
     template <class Tile>
@@ -368,6 +349,34 @@ class RowOperations {
                 f(at, slot, col, col + acc.col_of_register[r + 1] - acc.col_of_register[r]);
             },
             2);
+    }
+
+    /// Columns of rows, `column(row)`, seen from the first column of a lane.
+    template <class Tile, class F>
+    FMHA_DEVICE Rows to_columns(F column) {
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        Rows from = rows();
+        set_rows(from, [&](int r) { return static_cast<float>(column(r)); });
+        block_.machine.each([&](int thread) {
+            const int here = block_.machine.local(thread);
+            const auto col0 =
+                static_cast<float>(acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here)));
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) from.x.at(thread, s) -= col0;
+        });
+        return from;
+    }
+    /// add(two scores, their distances from the columns of their row, with signs, thread, row slot).
+    template <class Tile, class F>
+    FMHA_DEVICE void each_distance(Tile& scores, const Rows& columns, F add) {
+        block_.machine.each([&](int thread) {
+            each_pair<Tile>([&](int place, int slot, int col, int next) {
+                const float from = columns.x.at(thread, slot);
+                float x[2] = {from, from};
+                block_.machine.add_pair(x, -static_cast<float>(col), -static_cast<float>(next));
+                add(&scores.x.at(thread, place), x, thread, slot);
+            });
+        });
     }
 
     /// Combines the values that the lanes of a row have of it.

@@ -46,6 +46,11 @@ class RowContext : public kernels::Decisions {
     void add_distances(const FloatTile& scores, float factor, const kernels::TileAlibi& at) const {
         map(scores, [&](float s, int r, int c) { return s + factor * at.distance(r, c); });
     }
+    void add_plane(const FloatTile& scores, float factor, const kernels::TilePlane& plane) const {
+        map(scores, [&, along = plane.along(factor)](float s, int r, int c) {
+            return s + along * static_cast<float>(plane.reference(r) - c);
+        });
+    }
     void fill(const FloatTile& tile, float x) const;
     void fill(const Rows& rows, float x) const;
     void soft_cap(const FloatTile& scores, float inner, float outer) const;

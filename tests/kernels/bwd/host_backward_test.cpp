@@ -163,8 +163,10 @@ TEST(HostBackward, AlibiStaysAccurateFarFromTheFirstKey) {
         deterministic = !deterministic;
         BackwardSpec spec{
             .heads = 4, .seqlen_q = {5}, .seqlen_k = {70000}, .hdim_q = 8, .hdim_v = 8, .mask = mask};
-        spec.slope = 0.5F;
-        expect_right(chain, spec);
+        for (const float slope : {0.5F, -0.5F}) {
+            spec.slope = slope;
+            expect_right(chain, spec);
+        }
     }
 }
 
