@@ -190,6 +190,21 @@ float bias_of(const Window& window, float slope, std::int64_t i, std::int64_t j)
     return -slope * static_cast<float>(std::abs(i + (at_end ? window.keys - window.rows : 0) - j));
 }
 
+/// Whether keys, reaches and gaps of `count` rows lie on lines, and the far ends of the first and the last row on one side.
+bool rows_make_lines(const kernels::Alibi& alibi, std::int64_t row0, std::int64_t count) {
+    const kernels::TileAlibi tile = alibi.tile(row0, 0);
+    const auto row = [&](std::int64_t r) { return tile.of(static_cast<std::int32_t>(r)); };
+    const auto gap = [&](std::int64_t r) { return row(r).gap(tile.diagonal + static_cast<std::int32_t>(r)); };
+    for (std::int64_t r = 1; r + 1 < count; ++r)
+        if (row(r + 1).key - row(r).key != row(r).key - row(r - 1).key ||
+            row(r + 1).reach - row(r).reach != row(r).reach - row(r - 1).reach ||
+            gap(r + 1) - gap(r) != gap(r) - gap(r - 1))
+            return false;
+    const bool sinks = tile.sink_rows > 0 && tile.sink_rows < count;
+    const bool flat = row(0).reach == row(count - 1).reach;
+    return !sinks && !(tile.outwards && flat && row(0).looks_back != row(count - 1).looks_back);
+}
+
 /// Of rows and keys of one tile: what tiles add where rows see keys, the origins of rows, and that tiles have planes where they can have.
 bool alibi_of_tile(const Window& window, const kernels::Alibi& alibi, std::int64_t row0, std::int64_t rows,
                    std::int64_t key0, std::int64_t cols) {
@@ -198,13 +213,13 @@ bool alibi_of_tile(const Window& window, const kernels::Alibi& alibi, std::int64
     const kernels::TilePlane plane = planes.at(key0);
     if (!planes.straight && plane.side != 0) return false;
     const std::int64_t end = std::min(row0 + rows, window.rows);
+    if (rows_make_lines(alibi, row0, end - row0) && !planes.straight) return false;
     if (window.args.type == MaskType::no_mask && alibi.slope > 0.0F && window.keys >= window.rows) {
         const std::int64_t shift = window.keys - window.rows;
         const std::int64_t last = std::min(key0 + cols, window.keys) - 1;
         const int side = last <= row0 + shift ? 1 : key0 >= end - 1 + shift ? -1 : 0;
         if (plane.side != side) return false;
     }
-    if (end - row0 == 1 && !planes.straight) return false; // one row is a line
     for (std::int64_t i = row0; i < end; ++i) {
         const auto row = static_cast<std::int32_t>(i - row0);
         bool sees = false;
@@ -231,8 +246,10 @@ bool alibi_of_tile(const Window& window, const kernels::Alibi& alibi, std::int64
 bool alibi_is_right() {
     for (const Window& window : windows())
         for (const float slope : {-2.0F, -0.5F, 0.0F, 0.5F, 2.0F}) {
-            const auto alibi =
-                kernels::Alibi::of(window.args, window.mask(), slope, window.rows, window.keys);
+            // Of a kernel that could have sink tokens, also where there are none.
+            const auto of_sinks =
+                kernels::Mask::of(window.args, window.kernel, true, window.rows, window.keys);
+            const auto alibi = kernels::Alibi::of(window.args, of_sinks, slope, window.rows, window.keys);
             for (std::int64_t i = 0; i < window.rows; ++i) {
                 float largest = -INFINITY;
                 for (std::int64_t j = 0; j < window.keys; ++j)
