@@ -19,14 +19,17 @@ void VerifyReports::declare(OptionSet& options) {
     options.option("--json", json_, "Write the results as JSON");
     options.option("--junit", junit_, "Write JUnit XML");
     options.option("--html", html_, "Write the report page");
-    options.option("--section", section_,
-                   "HTML section to put on the page: parity.html of `fmha parity --report`");
+    options.each(
+        "--section", sections_,
+        "HTML section to put on the page, of `fmha gate --html`, `fmha history --html` or `fmha parity "
+        "--report`; may be given several times");
     options.choice("--format", format_, {"text", "json"}, "Format of standard output");
 }
 
 std::vector<std::string> VerifyReports::sections() const {
-    if (section_.empty()) return {};
-    return {input_text(section_)};
+    std::vector<std::string> texts;
+    for (const std::string& file : sections_) texts.push_back(input_text(file));
+    return texts;
 }
 
 void VerifyReports::check_files(

@@ -28,7 +28,7 @@ class VerifyReports {
     /// Whether a run without another report writes the page `fmha-report/index.html`. It does unless told otherwise.
     void write_usual_page(bool usual) { usual_page_ = usual; }
 
-    /// The text of `--section`, read now. Throws InputError when there is no such file.
+    /// The text of each `--section`, read now. Throws InputError when there is no such file.
     std::vector<std::string> sections() const;
 
     /// Throws InputError when two options name the same file, or when a report cannot be written. Two options may share a
@@ -45,7 +45,8 @@ class VerifyReports {
     void print_report(const reports::Report& report, const std::string& headline, const std::string& journal,
                       const Streams& streams) const;
 
-    std::string json_, junit_, html_, section_, format_ = "text";
+    std::string json_, junit_, html_, format_ = "text";
+    std::vector<std::string> sections_;
     bool usual_page_ = true;
 };
 

@@ -141,6 +141,14 @@ TEST(StoreOption, KeepsTimesOfRoundsAndCounts) {
     EXPECT_THAT(section, HasSubstr("<h2>Course over runs</h2>"));
     EXPECT_THAT(section, HasSubstr(times.front().kernel));
     EXPECT_THAT(section, HasSubstr("<circle cx="));
+    // A page takes this section and others.
+    const std::string other = file + ".other.html", whole = file + ".page.html";
+    system::write_file(other, "<h2>Another</h2>\n");
+    const Ran verify = test::run({"verify", "fwd/tiny[hdim=8,seqlen=1,dtype=fp32]@1", "--cases-root",
+                                  FMHA_CASES_DIR, "--html", whole, "--section", page, "--section", other});
+    EXPECT_THAT(verify.err, testing::IsEmpty());
+    EXPECT_THAT(system::read_file(whole),
+                testing::AllOf(HasSubstr("<h2>Course over runs</h2>"), HasSubstr("<h2>Another</h2>")));
     const Ran nothing = test::run({"history", "no such thing", "--store", file});
     EXPECT_EQ(nothing.code, 2);
 }
