@@ -54,7 +54,8 @@ namespace {
 constexpr std::size_t most_shown = 20;
 
 std::string row_of(const FamilyVerdict& family, const Finding& finding) {
-    return fmt::format("<tr><td>{}</td><td class=\"{}\">{}</td><td title=\"{}\">{}</td><td>{}</td><td>{}</td>"
+    return fmt::format("<tr><td>{}</td><td class=\"{}\">{}</td><td class=\"name\" title=\"{}\">{}</td><td "
+                       "class=\"said\">{}</td><td class=\"said\">{}</td>"
                        "<td>{}{}</td></tr>\n",
                        escaped(family.family), finding.red() ? "failed" : "passed", to_string(finding.kind),
                        escaped(regression::shown(finding.series)),
@@ -97,7 +98,7 @@ std::string section(const Verdict& verdict) {
         escaped(verdict.after), escaped(verdict.before), verdict.green() ? "passed" : "failed",
         verdict.green() ? "green" : "red", compared,
         rows.empty()
-            ? std::string("<p>Nothing got worse.</p>\n")
+            ? fmt::format("<p>Nothing {}.</p>\n", verdict.compared() > 0 ? "got worse" : "was compared")
             : table_of(rows) + (others.empty() ? ""
                                                : "<details><summary>All others of these families and "
                                                  "kinds</summary>\n" +

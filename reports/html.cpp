@@ -31,7 +31,7 @@ td.n { text-align: right; font-variant-numeric: tabular-nums; } td.name { overfl
 .passed, .refused_as_predicted { color: var(--good); } .not_run, .type_absent { color: var(--quiet); } .mistrusted { color: var(--odd); }
 .failed, .crashed, .timed_out, .refused_unexpectedly { color: var(--bad); }
 pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem; overflow-x: auto; font-size: 12px; }
-.scroll { overflow-x: auto; } input { font: inherit; padding: .25rem .5rem; width: 24rem; max-width: 100%; box-sizing: border-box; }
+.scroll { overflow-x: auto; margin: .75rem 0; } input { font: inherit; padding: .25rem .5rem; width: 24rem; max-width: 100%; box-sizing: border-box; }
 .verdict { font-weight: 600; } .quiet { color: var(--quiet); }
 .bar { background: linear-gradient(90deg, color-mix(in srgb, var(--good) 45%, transparent) var(--share), transparent var(--share)); }
 .bar.beyond { background: color-mix(in srgb, var(--bad) 45%, transparent); }
@@ -40,7 +40,7 @@ summary { cursor: pointer; overflow-wrap: anywhere; font-size: 13px; padding: .1
 .field { fill: none; stroke: var(--quiet); } .wrong { fill: var(--bad); } .tile { stroke: var(--quiet); stroke-dasharray: 3 2; }
 thead th { white-space: nowrap; } body > table td { overflow-wrap: anywhere; }
 @media screen { .scroll td.name:last-child { min-width: 34rem; } }
-@media screen { td.n { white-space: nowrap; } }
+@media screen { td.n { white-space: nowrap; } td.said { min-width: 13rem; } }
 @media (max-width: 40rem) { body { margin: 1rem auto; } h1 { font-size: 1.15rem; } pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
 @media print {
   :root { color-scheme: light; --ink: #000; --paper: #fff; --line: #bbb; --quiet: #555; }

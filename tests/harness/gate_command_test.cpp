@@ -308,7 +308,9 @@ TEST(Gate, ComparesCommitsWithinAStoreAndWritesReports) {
     EXPECT_THAT(xml, HasSubstr("failures=\"1\""));
     EXPECT_FALSE(std::filesystem::exists(folder / "junit/bwd.xml"));
     const std::string html = system::read_file(folder / "gate.html");
-    EXPECT_THAT(html, HasSubstr("fwd/case7</td><td>passed</td><td>failed: &lt;script&gt;"));
+    EXPECT_THAT(
+        html,
+        HasSubstr("fwd/case7</td><td class=\"said\">passed</td><td class=\"said\">failed: &lt;script&gt;"));
     EXPECT_THAT(html, Not(HasSubstr("<script")));
     EXPECT_THAT(system::read_file(folder / "gate.json"), HasSubstr("\"green\": false"));
     EXPECT_THAT(
@@ -350,6 +352,9 @@ TEST(Gate, OneRunOnBothSidesIsNoComparison) {
     const Ran ran = test::run({"gate", "--store", file, "--against", file});
     EXPECT_EQ(ran.code, 1);
     EXPECT_THAT(ran.out, HasSubstr(" stands on both sides, and was not compared with itself"));
+    EXPECT_EQ(test::run({"gate", "--store", file, "--against", file, "--html", folder / "gate.html"}).code,
+              1);
+    EXPECT_THAT(system::read_file(folder / "gate.html"), HasSubstr("<p>Nothing was compared.</p>"));
 }
 
 /// Rounds that were measured on a machine with a load of nine on two threads, one series a kernel.
