@@ -65,7 +65,9 @@ bool BoundedO::has_rms() const {
 bool BoundedO::has_mean() const {
     if (p_type_ == ElementType::fp4) return false;
     if (fill_ == Fill::rising) return rows_.numerics.u_p > 0.0;
-    return fill_ == Fill::normal || fill_ == Fill::sharp || fill_ == Fill::uniform;
+    // Averages of [0, 1) lie within a step or two of 8 bits: the place of that step decides which way they are rounded.
+    if (fill_ == Fill::uniform) return element_bits(type()) > 8;
+    return fill_ == Fill::normal || fill_ == Fill::sharp;
 }
 
 /// Under a sink logit no weight is 1, and where one key is all that counts its rounding is that of the whole row.

@@ -129,6 +129,10 @@ TEST(RandomCases, ThatRaisedAFalseAlarmAreGreen) {
         cases_of("splitkv/plain[heads=2,hdim=96,dtype=fp8bf16,seqlen_q=128,seqlen_k=1,"
                  "sink_logits=saturated,num_splits=2,qscale=pertensor,fill=zeros]@918635958205548364");
     EXPECT_EQ(first_red(equal, launch_with(no_fault<targets::CacheFault>)), "");
+    // O of 8 bits within a step or two of 0.5.
+    const auto averages =
+        cases_of("pagedkv/plain[heads=6:2,seqlen=101:68,dtype=fp8,fill=uniform]@9604106355410138615");
+    EXPECT_EQ(first_red(averages, launch_with(no_fault<targets::CacheFault>)), "");
     for (const char* const backward :
          {// dS was beyond fp16.
           "bwd/plain[hdim=112,seqlen_k=2,p_drop=0.5,fill=zeros]@1",
