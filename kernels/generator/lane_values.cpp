@@ -143,7 +143,8 @@ class WaveState {
 
     void run(const Instruction& instruction) {
         std::string_view mnemonic = instruction.mnemonic, rest = instruction.operands;
-        if (rest.ends_with(" lds")) return; // a copy, whose first operand is an offset
+        // A copy, whose first operand is an offset or an address.
+        if (rest.ends_with(" lds") || mnemonic.starts_with("global_load_lds_")) return;
         // Two operations of one instruction read before either writes.
         const auto second = rest.find(" :: ");
         if (second == std::string_view::npos) {

@@ -52,10 +52,12 @@ bool is_matrix_instruction(std::string_view mnemonic) {
     return false;
 }
 
-/// "buffer_load_dword v2, s[8:11], 0 offen lds // 000000003590: E0511000 8002": the destination stands last.
+/// "buffer_load_dword v2, s[8:11], 0 offen lds // 000000003590: E0511000 8002": the destination stands last; or in the name,
+/// "global_load_lds_dwordx4 v[2:3], off".
 bool is_direct_copy(std::string_view instruction) {
     const std::string_view code = trimmed(instruction.substr(0, instruction.find("//")));
-    return code.starts_with("buffer_load_") && code.ends_with(" lds");
+    return (code.starts_with("buffer_load_") && code.ends_with(" lds")) ||
+           code.starts_with("global_load_lds_");
 }
 
 bool is_transposing_read(std::string_view mnemonic) {

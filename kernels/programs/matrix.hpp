@@ -58,6 +58,7 @@ struct PagedRows {
     std::int32_t vector = 1; ///< a power of two; 1: lines are not in pieces
     std::int64_t vector_stride = 0;
     bool along_rows = false;
+    std::int32_t looked_up = 0; ///< where the context keeps the pages of the tile, if it looks them up ahead
 
     FMHA_DEVICE constexpr bool any() const { return table != nullptr || vector > 1; }
 };

@@ -67,7 +67,12 @@ struct PrefillMatrices : FwdMatrices {
     FMHA_DEVICE KeyTile tile(Ctx& ctx, std::int64_t t, bool exists) const {
         KeyTile out = span(t, ctx.cfg().algorithm.tile.n0);
         if (!exists) out.end = out.first;
-        if (!exists || gathers) return out;
+        if (!exists) return out;
+        if (gathers) {
+            if constexpr (requires { ctx.look_up(k.paged, out.first, out.end); })
+                out.page = ctx.look_up(k.paged, out.first, out.end);
+            return out;
+        }
         const KeyPlace at = place(out.first);
         out.page = at.page;
         out.slot = at.slot;
@@ -104,7 +109,10 @@ struct PrefillMatrices : FwdMatrices {
 
     FMHA_DEVICE Matrix of_tile(Matrix matrix, const KeyTile& tile) const {
         matrix.rows = {tile.end, tile.end, 0};
-        if (gathers) return matrix;
+        if (gathers) {
+            matrix.paged.looked_up = static_cast<std::int32_t>(tile.page);
+            return matrix;
+        }
         // Tiles begin at multiples of a vector, so that the first slot becomes row `tile.row` by a shift of whole vectors.
         const std::int64_t shift = tile.slot - tile.row;
         matrix.origin += tile.page * matrix.tensor.batch_stride +

@@ -102,6 +102,11 @@ constexpr void plan_right_operands(const KernelConfig& cfg, const ElementTypes& 
                            cfg.signature.kv_layout == KvLayout::linear &&
                            cfg.signature.page_size % tile.n0 == 0;
     plan.staging.gathers = api_traits_of(cfg.signature.family).lists_pages && !as_others;
+    plan.staging.pages_ahead = cdna && plan.staging.gathers && cfg.signature.page_size % tile.n0 != 0;
+    // Waves copy as many as they have lanes.
+    if (plan.staging.pages_ahead)
+        plan.staging.page_slots = narrow((tile.n0 / cfg.signature.page_size + plan.wave_size - 1) /
+                                         plan.wave_size * plan.wave_size);
     // Vectors of the vectorized layout of V are slots of one channel (B-3).
     plan.value.stored_by_column =
         cfg.signature.v_layout == VLayout::column || cfg.signature.kv_layout == KvLayout::vectorized;

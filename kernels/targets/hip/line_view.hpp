@@ -26,6 +26,7 @@ struct LinePlaces {
     std::int32_t page_bits = 0;
     std::int32_t first = 0;      ///< of a tile: the row of the table's first page where it begins
     bool rows_are_lines = false; ///< slots of pages are lines, not elements
+    std::int32_t looked_up = 0;  ///< where in LDS the pages of a tile are (StagingPlan::pages_ahead)
 };
 
 /// A place in a tile that the threads of a block share.
@@ -50,6 +51,7 @@ struct TileView {
     std::int32_t granule = 0;
     bool whole_lines = false; ///< `elements` is as many as anybody asks for
     bool gathered = false;    ///< `places` counts
+    bool whole = false;       ///< where `gathered`: all that is asked for exists, and `in_page` has it
     LinePlaces places;
     kernels::HeadRows heads; ///< whose lines the tile has, this first; those of the next lie behind
     std::int64_t head_bytes = 0;
@@ -74,6 +76,37 @@ struct TileView {
         const int piece = 16 / element_size;
         return from + line * line_bytes + element / piece * places.piece_bytes +
                element % piece * element_size;
+    }
+
+    /// From `data`, or where `data` would be in that page, to an element. Tiles begin with a page.
+    FMHA_DEVICE int in_page(int line, int element) const {
+        const int slots = places.table != nullptr ? (1 << places.page_bits) - 1 : -1;
+        const int slot = places.rows_are_lines ? line & slots : line,
+                  along = places.rows_are_lines ? element : element & slots;
+        const int bytes = slot * static_cast<std::int32_t>(line_bytes);
+        if (places.piece_bytes == 0) return bytes + along * static_cast<std::int32_t>(element_distance);
+        const int piece = 16 / element_size;
+        return bytes + along / piece * static_cast<std::int32_t>(places.piece_bytes) +
+               along % piece * element_size;
+    }
+    /// Which of the tile's pages has an element.
+    FMHA_DEVICE int page_of(int line, int element) const {
+        return (places.rows_are_lines ? line : element) >> places.page_bits;
+    }
+    /// The page of an element, as it was looked up ahead. Here and below line and element are counted from a corner, and have no bit in
+    /// common with it: parts, and what threads take of them, are powers of two.
+    template <class Machine>
+    FMHA_DEVICE std::uint32_t looked_up(Machine& machine, int thread, const Corner& corner, int line,
+                                        int element) const {
+        std::uint32_t page = 0;
+        const int first = machine.scalar(places.looked_up + 4 * page_of(corner.line, corner.element));
+        machine.template lds_read<1>(thread, first + 4 * page_of(line, element), &page);
+        return page;
+    }
+    /// Where an element of that page lies, where `whole`, `offset` bytes from the corner. A multiplication of 64 bits and a sum.
+    FMHA_DEVICE const char* in_page(std::uint32_t page, const Corner& corner, int offset) const {
+        const auto distance = static_cast<std::uint32_t>(places.page_bytes);
+        return data + in_page(corner.line, corner.element) + offset + std::uint64_t{page} * distance;
     }
 
     /// `count` words of consecutive elements; the position of the first is a multiple of their number.
@@ -113,6 +146,17 @@ struct TileView {
                                                    exists, out.word);
         else
             gather_in_places(machine.local(line), machine.local(element), out);
+        return out;
+    }
+
+    /// The same where `whole`, of a page that was looked up ahead.
+    template <int count, class Machine>
+    FMHA_DEVICE Words<count> read_looked_up(Machine& machine, int thread, const Corner& corner, int line,
+                                            int element) const {
+        Words<count> out;
+        const std::uint32_t page = looked_up(machine, thread, corner, line, element);
+        const int offset = machine.local(in_page(line, element)); // sums of 64 bits with it are not kept
+        machine.template global_read_at<count>(thread, in_page(page, corner, offset), true, out.word);
         return out;
     }
 
@@ -278,6 +322,7 @@ struct LineView {
         v.places.page_bytes = matrix.tensor.batch_stride * v.element_size;
         v.places.piece_bytes = matrix.paged.vector > 1 ? matrix.paged.vector_stride * v.element_size : 0;
         v.places.page_bits = matrix.paged.page_bits;
+        v.places.looked_up = matrix.paged.looked_up;
         v.places.rows_are_lines = !by_column;
         return v;
     }
@@ -334,6 +379,12 @@ struct LineView {
                           static_cast<unsigned>(v.elements * element_size);
         const bool dense = places.piece_bytes != 0 || element_distance == element_size;
         v.granule = !dense ? 0 : (bits & 15U) == 0 ? 16 : (bits & 7U) == 0 ? 8 : (bits & 3U) == 0 ? 4 : 0;
+        // 32 bits count bytes within a page, and pages are less than 2^32 bytes apart.
+        constexpr auto far = std::uint64_t{1} << 30U, pages_far = std::uint64_t{1} << 32U;
+        const auto distance = [](std::int64_t bytes) { return static_cast<std::uint64_t>(bytes); };
+        const auto most = static_cast<std::uint64_t>(count > end ? count : end);
+        v.whole = v.granule >= 16 && distance(line_bytes) < far / most &&
+                  distance(places.piece_bytes) < far / most && distance(places.page_bytes) < pages_far;
         return v;
     }
 

@@ -52,11 +52,12 @@ constexpr bool has_simd_alone(const BlockPlan& plan) {
 
 /// How many steps of `bytes` bytes LDS may hold beside `rest` bytes: as many as leave room for the blocks that registers let a compute
 /// unit hold, and take turns so that each step of a tile always has the same place.
-constexpr int step_buffers(const BlockPlan& plan, int bytes, int rest) {
+constexpr int step_buffers(const BlockPlan& plan, int bytes, int rest, int pages) {
     if (plan.unit != MatrixUnit::cdna4) return 2;
     for (const OperandPlan* operand : {&plan.key, &plan.value})
         if (operand->copy_words == 0 || operand->copies(plan.threads) == 0) return 2;
-    constexpr int registers = 512, beside = 40, simds = 4, most = 8, reached = 65536;
+    constexpr int registers = 512, beside = 40, simds = 4, most = 8;
+    const int reached = 65536 - pages;
     const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words + beside;
     const int waves = registers / taken > 1 ? registers / taken : 1;
     const int blocks = waves * simds * plan.wave_size / plan.threads;
@@ -82,7 +83,8 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     if (plan.query.place == OperandPlace::lds) query = Image::padded(tile.m0, tile.k0max, plan.query.type);
     if (cfg.signature.has_dropout) plan.random = Image::padded(tile.n0, tile.m0, ElementType::uint8);
 
-    const int rest = query.bytes() + plan.random.bytes();
+    const int pages = 2 * plan.staging.page_bytes();
+    const int rest = query.bytes() + plan.random.bytes() + pages;
     if (plan.staging.async == AsyncCopies::tiles) {
         plan.random.offset = query.bytes();
         plan.key.stage = key.bytes();
@@ -96,10 +98,11 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     // because asynchronous copies reach the first 64 KB.
     const int buffer = key.bytes() > value.bytes() ? key.bytes() : value.bytes();
     plan.staging.buffers =
-        narrow(plan.staging.async == AsyncCopies::steps ? step_buffers(plan, buffer, rest) : 2);
+        narrow(plan.staging.async == AsyncCopies::steps ? step_buffers(plan, buffer, rest, pages) : 2);
     const int stages = rest + 2 * buffer <= limit ? plan.staging.buffers : 1;
     plan.key.stage = plan.value.stage = stages > 1 ? buffer : 0;
-    query.offset = stages * buffer;
+    plan.staging.pages_at = stages * buffer;
+    query.offset = plan.staging.pages_at + pages;
     plan.random.offset = query.offset + query.bytes();
     plan.lds_bytes = rest + stages * buffer;
     const int shared = WeightPlan::shared_bytes * plan.threads;
@@ -108,7 +111,8 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
         plan.lds_bytes += shared;
     }
     constexpr int reached = 65536;
-    if (plan.staging.async == AsyncCopies::steps && (stages == 1 || stages * buffer > reached)) return false;
+    if (plan.staging.async == AsyncCopies::steps && (stages == 1 || stages * buffer + pages > reached))
+        return false;
     return plan.lds_bytes <= limit;
 }
 
@@ -291,8 +295,9 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
         key.copy_words = value.copy_words = 4;
         return;
     }
-    // Lanes of a copy of steps share one address, which rows in pages do not have.
-    if (plan.staging.gathers) return;
+    // Rows in small pages have no address that the lanes of a copy could share. CDNA 3 copies from addresses of lanes too, but word by
+    // word, four times as many as through registers.
+    if (plan.staging.pages_ahead && plan.unit != MatrixUnit::cdna4) return;
     const bool cdna =
         plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3 || plan.unit == MatrixUnit::cdna4;
     // Scales come with the step, in the padding of its lines.

@@ -244,6 +244,10 @@ struct StagingPlan {
         false; ///< whole tiles of all operands are asked for while the tiles before them are worked on
     bool gathers =
         false; ///< rows of the operands may lie in pages that are smaller than a tile, or in vectors
+    /// Pages of the rows of a tile come to LDS while the tile before is worked on: where, and room for how many, twice.
+    bool pages_ahead = false;
+    std::int16_t page_slots = 0;
+    std::int32_t pages_at = 0;
     bool takes_heads = false; ///< rows of several heads may share a tile (kernels::HeadRows)
     /// A thread keeps its place over the loop: in copies through registers, and in those straight to LDS of the first operand too,
     /// not of the second alone.
@@ -262,6 +266,7 @@ struct StagingPlan {
     /// Registers a thread for the step that is read ahead, and its scales. At least one, because devices know no arrays of none.
     std::int16_t ahead_words = 1, ahead_scales = 1;
 
+    FMHA_DEVICE constexpr int page_bytes() const { return 4 * page_slots; } ///< of the pages of one tile
     FMHA_DEVICE constexpr bool copies_through_registers() const { return async != AsyncCopies::tiles; }
 };
 

@@ -32,6 +32,7 @@ struct Part {
                             ? from.window_of_pages(line0, element0, tile_lines, element, element + elements)
                             : from.window(line0, element0, tile_lines);
         tile.whole_lines = whole_lines;
+        tile.whole = tile.whole && tile.lines >= line + lines && tile.elements >= element + elements;
         // Where lines overlap, the end of the last one is not the end of all.
         if (!from.gathered && tile.line_bytes < tile.elements * tile.element_size) tile.granule = 0;
         if (units == Units::elements) tile.granule = 0;
@@ -122,7 +123,7 @@ class RegisterCopies {
                  index += block_.plan().threads) {
                 const int line = index / per_line, element = index % per_line * unit;
                 Words<words> bits{};
-                gather(tile, part.line + line, part.element + element, bits);
+                gather(tile, thread, part.line + line, part.element + element, bits);
                 int place = element;
                 if constexpr (sizeof...(Operand) > 0)
                     if (by_place) place = block_.template piece<Operand...>().order.place_of(element);
@@ -202,6 +203,7 @@ class RegisterCopies {
     typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_scales> ahead_scales_;
 
     static constexpr bool may_gather = Block::template may<Piece>(&StagingPlan::gathers);
+    static constexpr bool may_look_up = Block::template may<Piece>(&StagingPlan::pages_ahead);
     static constexpr bool may_read_ahead = Block::template may<Piece>(&StagingPlan::read_ahead);
 
     FMHA_DEVICE const StagingPlan& plan() const { return block_.template piece<Piece>(); }
@@ -265,9 +267,15 @@ class RegisterCopies {
     }
 
     template <int count>
-    FMHA_DEVICE void gather(const TileView& tile, int line, int element, Words<count>& bits) const {
+    FMHA_DEVICE void gather(const TileView& tile, int thread, int line, int element,
+                            Words<count>& bits) const {
         if constexpr (may_gather)
             if (plan().gathers) {
+                if constexpr (Block::Machine::has_step_copies)
+                    if (tile.granule >= 4 * count) {
+                        bits = tile.read_in_places<count>(block_.machine, thread, line, element);
+                        return;
+                    }
                 tile.gather_in_places(line, element, bits);
                 return;
             }
@@ -283,6 +291,9 @@ class RegisterCopies {
     template <int count>
     FMHA_DEVICE Words<count> read_unit(const TileView& tile, int thread, int line, int element,
                                        const Corner& corner) const {
+        if constexpr (may_look_up)
+            if (plan().pages_ahead && tile.whole)
+                return tile.read_looked_up<count>(block_.machine, thread, corner, line, element);
         if constexpr (may_gather)
             if (plan().gathers)
                 return tile.read_in_places<count>(block_.machine, thread, corner.line + line,
@@ -313,10 +324,14 @@ class RegisterCopies {
                             block_.machine.landed(ahead_.at(thread, w));
                     }
             };
-            if (known != Units::aligned && tile.granule < 16) {
+            const bool missing = may_look_up && plan().pages_ahead && !tile.whole;
+            if (missing && phase == Phase::read) return;
+            if (missing || (known != Units::aligned && tile.granule < 16)) {
                 receive();
+                // A loop also where it has a single round: so the loop model knows that this is no way of every tile.
+                const int step = may_look_up ? block_.machine.scalar(threads) : threads;
                 FMHA_NO_UNROLL
-                for (int index = block_.machine.local(thread); index < total; index += threads)
+                for (int index = block_.machine.local(thread); index < total; index += step)
                     write(thread, index, read(thread, index, 0));
                 return;
             }

@@ -45,6 +45,25 @@ class Staging {
         more_ = false;
     }
 
+    /// Starts to bring the pages of rows [first, end) to LDS, those of one tile, and says where to: every wave has left the place, and
+    /// meets others before it asks for a row.
+    FMHA_DEVICE std::int64_t look_up(const kernels::PagedRows& paged, std::int64_t first, std::int64_t end) {
+        if constexpr (Machine::has_step_copies)
+            if (plan().pages_ahead) {
+                pages_ ^= 1;
+                const int to = plan().pages_at + pages_ * plan().page_bytes();
+                copies_.copy_pages(to, paged, first, end);
+                block_.machine.commit_copies();
+                if (!looked_up_) {
+                    block_.machine.wait_single_copies(0);
+                    block_.machine.barrier();
+                }
+                looked_up_ = true;
+                return to;
+            }
+        return 0;
+    }
+
     template <auto Operand>
     FMHA_DEVICE void prefetch(const OperandStep<Operand>&, const kernels::Matrix& matrix, std::int64_t row0,
                               std::int64_t col0) {
@@ -109,6 +128,8 @@ class Staging {
     kernels::Matrix matrices_[count];
     std::int64_t columns_[count] = {}, depths_[count] = {};
     bool started_ = false, more_ = false;
+    int pages_ = 1; ///< where the newest pages of a tile are
+    bool looked_up_ = false;
     bool apart_ = true, met_ = false; ///< waves copy and read lines of their own; they have met once
     TileCopies<Block, Piece> copies_;
 
@@ -257,6 +278,9 @@ class Staging {
             }
         const int address = place<all[0]>(next_buffer());
         copy(address, plan().read_ahead ? Phase::write : Phase::whole);
+        // The pages of the next tile were asked for before what has just arrived, or with the first step of this one.
+        if constexpr (Machine::has_step_copies)
+            if (plan().pages_ahead) block_.machine.wait_single_copies(0);
         block_.machine.barrier();
         return address;
     }

@@ -3,6 +3,7 @@
 #include "kernels/targets/hip/register_copies.hpp"
 
 #include <cstdint>
+#include <type_traits>
 
 namespace fmha::hip_target {
 
@@ -100,6 +101,24 @@ class TileCopies {
         if constexpr (through_registers) through_registers_.move_lines(image, address, from, part);
     }
 
+    /// Starts to copy the pages of a tile's rows, which begin at `first` and of which those from `end` on do not exist.
+    FMHA_DEVICE void copy_pages(int address, const kernels::PagedRows& paged, std::int64_t first,
+                                std::int64_t end) {
+        const StagingPlan& plan = block_.template piece<Piece>();
+        const std::int64_t page = first >> paged.page_bits,
+                           behind = ((end - 1) >> paged.page_bits) + 1 - page;
+        const int slots = plan.page_slots, existing = behind < slots ? static_cast<int>(behind) : slots;
+        const auto* from = reinterpret_cast<const char*>(paged.table + page);
+        const int to = block_.machine.scalar(address);
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int place = thread; place < thread + slots; place += block_.plan().threads)
+                if (place < slots)
+                    block_.machine.template copy_async<1>(thread, to + 4 * place, from, 4 * place, 4,
+                                                          4 * existing);
+        });
+    }
+
   private:
     Block block_;
     RegisterCopies<Block, Piece> through_registers_;
@@ -160,9 +179,16 @@ class TileCopies {
         const Image& image = block_.template piece<Operand>().image;
         const int words = block_.template piece<Operand>().copy_words;
         const TileView tile = through_registers_.window(from, part);
+        const auto copied = [&](auto unit) {
+            constexpr int count = unit;
+            if constexpr (may_gather)
+                if (block_.template piece<Piece>().gathers)
+                    return copy_in_places<count, Operand>(image, address, tile, part, by_place);
+            return copy_consecutive<count, Operand>(image, address, tile, part, by_place);
+        };
         if constexpr (Machine::has_step_copies)
-            if (words == 4 ? copy_consecutive<4, Operand>(image, address, tile, part, by_place)
-                           : copy_consecutive<1, Operand>(image, address, tile, part, by_place))
+            if (words == 4 ? copied(std::integral_constant<int, 4>{})
+                           : copied(std::integral_constant<int, 1>{}))
                 return;
         // Waits count the copies that are under way behind a step, and this is none.
         if constexpr (Machine::has_step_copies)
@@ -235,6 +261,64 @@ class TileCopies {
                             bytes_of_lines(below - lines, line_bytes, width));
                     });
             });
+        });
+        return true;
+    }
+
+    /// The same of lines in pages or in pieces. False unless all of them exist.
+    template <int words, auto Operand>
+    FMHA_DEVICE bool copy_in_places(const Image& image, int address, const TileView& tile, const Part& part,
+                                    bool by_place) {
+        if (!tile.whole) return false;
+        constexpr int unit = 4 * words, together = 4;
+        const int down = block_.plan().threads * unit / image.line_bytes, size = tile.element_size;
+        const auto place = block_.machine.template copy_place<words>(address);
+        const bool paged = block_.template piece<Piece>().pages_ahead;
+        const char* from = tile.data + tile.in_page(part.line, part.element);
+        const int step = block_.machine.scalar(down * static_cast<int>(tile.line_bytes));
+        block_.machine.each([&](int thread) {
+            const bool kept =
+                !block_.template piece<Operand>().transposed || block_.template piece<Piece>().keeps_places;
+            const int here = kept ? thread : block_.machine.local(thread);
+            const int line = here * unit / image.line_bytes;
+            const int byte = here * unit % image.line_bytes ^ image.swizzle(line);
+            const auto element_at = [&](int lines) {
+                const int at = (byte ^ image.swizzle(lines)) / size;
+                return by_place ? block_.template piece<Operand>().order.at_place(at) : at;
+            };
+            // Kept where it is one for all passes; sums of 64 bits with it are not.
+            const int first_offset = block_.machine.local(tile.in_page(line, element_at(0)));
+            const auto offset_at = [&](int lines) {
+                if (image.swizzle(lines) == 0) return first_offset;
+                return block_.machine.local(tile.in_page(line, element_at(lines)));
+            };
+            // Their pages first, because each copy is ordered behind all accesses.
+            FMHA_UNROLL
+            for (int first = 0; first < part.lines; first += together * down) {
+                std::uint32_t pages[together] = {};
+                const auto each_pass = [&](auto f) {
+                    FMHA_UNROLL
+                    for (int i = 0; i < together; ++i) {
+                        const int lines = first + i * down;
+                        if (lines >= part.lines || (part.lines % down != 0 && line + lines >= part.lines))
+                            continue;
+                        f(i, lines, Corner{part.line + lines, part.element});
+                    }
+                };
+                if (paged)
+                    each_pass([&](int i, int lines, const Corner& corner) {
+                        pages[i] = tile.looked_up(block_.machine, thread, corner, line, element_at(lines));
+                    });
+                each_pass([&](int i, int lines, const Corner& corner) {
+                    const int further = lines * image.line_bytes, offset = offset_at(lines);
+                    if (paged)
+                        block_.machine.template copy_from<words>(thread, place, further,
+                                                                 tile.in_page(pages[i], corner, offset));
+                    else
+                        block_.machine.template copy_below<words>(thread, place, further, from, offset,
+                                                                  lines / down * step, true);
+                });
+            }
         });
         return true;
     }

@@ -18,6 +18,11 @@ class Machine {
 #else
     static constexpr bool has_step_copies = false;
 #endif
+#if defined(__gfx942__) || defined(__gfx950__)
+    static constexpr bool has_lane_copies = true;
+#else
+    static constexpr bool has_lane_copies = false;
+#endif
 #if defined(__gfx950__)
     static constexpr bool has_transposing_read = true;
 #else
@@ -232,6 +237,28 @@ class Machine {
     __attribute__((device, always_inline)) static void
     copy_below(int, int place, int further, const char* from, int offset, int below, bool exists) {
         start_copy<n>(descriptor(from, buffer_bytes), exists ? offset : nowhere, below, place + further);
+    }
+    /// From an address of the lane's own.
+    template <int n>
+    __attribute__((device, always_inline)) static void copy_from(int, int place, int further,
+                                                                 const char* from) {
+        const auto at = reinterpret_cast<std::uint64_t>(from);
+        if constexpr (!has_lane_copies)
+            __builtin_trap(); // the plan gives this unit no such copies
+        else if constexpr (n == 1)
+            asm volatile("s_nop 0\n\tglobal_load_lds_dword %0, off"
+                         :
+                         : "v"(at), "{m0}"(place + further)
+                         : "memory");
+        else
+#if defined(__gfx950__)
+            asm volatile("s_nop 0\n\tglobal_load_lds_dwordx4 %0, off"
+                         :
+                         : "v"(at), "{m0}"(place + further)
+                         : "memory");
+#else
+            __builtin_trap(); // single words only
+#endif
     }
     __attribute__((device, always_inline)) static void commit_copies() {}
     /// Loads return in order. `n` is a constant once the steps of a tile stand one after another.

@@ -134,6 +134,14 @@ void EmulatedMachine::check_copy(const StartedCopy& copy, int thread, int offset
     copies_.at(static_cast<std::size_t>(thread)).push_back(copy);
 }
 
+void EmulatedMachine::check_lane_copy(int thread, std::int64_t address, const char* from, int words) {
+    if (shape_.unit != MatrixUnit::cdna3 && shape_.unit != MatrixUnit::cdna4)
+        throw EmulationError(Hazard::unknown_operation,
+                             "unknown_operation: lanes of this machine copy from an address that they share");
+    check_copy({address, nullptr, words}, thread, 0, 0);
+    check_global_read(thread, from, 0, 4 * words);
+}
+
 void EmulatedMachine::check_consecutive_copies() {
     if (shape_.unit == MatrixUnit::nvidia) return;
     const auto of = [&](int thread) -> auto& {

@@ -225,6 +225,12 @@ class EmulatedMachine {
         copy_async<N>(thread, place + further + std::int64_t{4} * N * thread, from + below, offset,
                       exists ? 4 * N : 0);
     }
+    template <int N>
+    void copy_from(int thread, std::int64_t place, int further, const char* from) {
+        const std::int64_t address = place + further + std::int64_t{4} * N * thread;
+        check_lane_copy(thread, address, from, N);
+        lds_.copy_async(thread, address, from, 4 * N, 4 * N);
+    }
     void copy_once(int thread, std::int64_t address, const char* from) {
         copy_async<4>(thread, address, from, 0, 16);
     }
@@ -302,6 +308,8 @@ class EmulatedMachine {
     /// The demands of AMD's units on a single copy, and of those of a wave since the last commit: one instruction fills
     /// consecutive units, from one address that all lanes share.
     void check_copy(const StartedCopy& copy, int thread, int offset, int bytes);
+    /// The same of a copy whose lanes have addresses of their own.
+    void check_lane_copy(int thread, std::int64_t address, const char* from, int words);
     void check_consecutive_copies();
     /// For the sixteen lanes from `first` on, whose 64 bits each lie at `places`.
     void read_block_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, int size,
