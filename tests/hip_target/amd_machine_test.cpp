@@ -175,6 +175,9 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
         copies ? 1 : 0)
         << direct;
     EXPECT_EQ(count(direct, "buffer_load_dwordx4 v[0-9]+, [^\\n]* offen lds\n"), arch == "gfx950" ? 1 : 0);
+    const bool of_lanes = arch == "gfx942" || arch == "gfx950";
+    EXPECT_EQ(count(direct, "global_load_lds_dword v\\[[0-9:]+\\], off\n"), of_lanes ? 1 : 0) << direct;
+    EXPECT_EQ(count(direct, "global_load_lds_dwordx4 v\\[[0-9:]+\\], off\n"), arch == "gfx950" ? 1 : 0);
     EXPECT_EQ(count(direct, "ds_read_b64_tr_b16 "), arch == "gfx950" ? 1 : 0);
     EXPECT_EQ(count(direct, "ds_read_b64_tr_b8 "), arch == "gfx950" ? 1 : 0);
     const std::string reread = assembly.kernel("reread");

@@ -141,6 +141,8 @@ __attribute__((device)) inline void copies(M machine, const char* from, std::uin
             const int place = machine.template copy_place<1>(1024);
             M::template copy_below<1>(t, place, 0, from, t * 64, lines, t < lines);
             M::template copy_below<1>(t, place, 1024, from, t * 64, 2 * lines, t < lines);
+            if constexpr (M::has_lane_copies)
+                M::template copy_from<1>(t, place, 2048, from + std::int64_t{t} * lines);
         });
         machine.commit_copies();
         machine.wait_single_copies(0);
@@ -149,6 +151,8 @@ __attribute__((device)) inline void copies(M machine, const char* from, std::uin
     if constexpr (M::has_transposing_read) {
         machine.each([&](int t) {
             machine.template copy_async<4>(t, t * 16, from, t * 64, t < lines ? 16 : 0);
+            M::template copy_from<4>(t, machine.template copy_place<4>(1024), 0,
+                                     from + std::int64_t{t} * lines);
         });
         typename M::template Registers<std::uint32_t, 4> out;
         machine.read_transposed(out, 0, ElementType::bf16, [](int t) { return t * 8; });

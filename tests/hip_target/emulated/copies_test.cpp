@@ -83,6 +83,36 @@ TEST(StepCopies, OfLinesBelowTheFirstGoBehindIt) {
         });
 }
 
+TEST(StepCopies, OfLanesWithAddressesOfTheirOwn) {
+    const Memory memory;
+    const auto copy = [&](MatrixUnit unit, auto from, int bytes_apart) {
+        EmulatedMachine machine = cdna(unit);
+        machine.each([&](int t) {
+            machine.copy_from<4>(t, EmulatedMachine::copy_place<4>(256) + bytes_apart * t, 2048, from(t));
+        });
+        machine.commit_copies();
+        machine.wait_single_copies(0);
+        machine.barrier();
+        machine.each([&](int t) {
+            std::uint32_t word = 0;
+            machine.lds_read<1>(t, 256 + 2048 + 16 * t, &word);
+            EXPECT_EQ(word, static_cast<std::uint32_t>(4 * (t * 37 % 128) + 1)) << t;
+        });
+    };
+    const auto anywhere = [&](int t) { return memory.bytes() + 16 * (t * 37 % 128); };
+    copy(MatrixUnit::cdna4, anywhere, 0);
+    EXPECT_EQ(hazard_of([&] { copy(MatrixUnit::cdna4, anywhere, 16); }), Hazard::copy_scattered)
+        << "the units of a wave still follow one another";
+    EXPECT_EQ(hazard_of([&] {
+                  copy(
+                      MatrixUnit::cdna4, [&](int t) { return anywhere(t) + 4; }, 0);
+              }),
+              Hazard::misaligned);
+    EXPECT_EQ(hazard_of([&] { copy(MatrixUnit::cdna3, anywhere, 0); }), Hazard::unknown_operation)
+        << "single words only";
+    EXPECT_EQ(hazard_of([&] { copy(MatrixUnit::cdna2, anywhere, 0); }), Hazard::unknown_operation);
+}
+
 TEST(Parts, OfLinesThatOverlapAreReadByElement) {
     Memory memory;
     kernels::Matrix matrix;

@@ -68,6 +68,13 @@ class FaultyMachine : public EmulatedMachine {
         copy_async<N>(thread, place + further + std::int64_t{4} * N * thread, from + below, offset,
                       exists ? 4 * N : 0);
     }
+    template <int N>
+    void copy_from(int thread, std::int64_t place, int further, const char* from) {
+        constexpr std::uintptr_t unit = 16;
+        const auto at = reinterpret_cast<std::uintptr_t>(from);
+        const auto other = strikes(MachineFault::copies_misplaced) ? at ^ unit : at;
+        EmulatedMachine::copy_from<N>(thread, place, further, reinterpret_cast<const char*>(other));
+    }
     void copy_once(int thread, std::int64_t address, const char* from) {
         copy_async<4>(thread, address, from, 0, 16);
     }
