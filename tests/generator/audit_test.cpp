@@ -45,6 +45,7 @@ constexpr std::string_view listing =
     "blgp:4// 18\n"
     "\tbuffer_load_dword v1, s[8:11], 0 offen lds // 20\n"
     "\tbuffer_load_dwordx4 v1, s[8:11], 0 offen lds// 28\n"
+    "\tglobal_load_lds_dwordx4 v[2:3], off // 2c\n"
     "\tbuffer_load_dwordx4 v[0:3], v1, s[8:11], 0 offen // 30\n"
     "\tds_read_b64_tr_b16 v[0:1], v2 // 38\n"
     "\tds_read_b64 v[0:1], v2 // 40\n"
@@ -63,7 +64,7 @@ TEST(AmdResources, AreThoseOfTheTexts) {
     EXPECT_EQ(used.vgpr_spills, 4);
     EXPECT_EQ(used.lds_bytes, 32768);
     EXPECT_EQ(used.code_bytes, 0x250);
-    EXPECT_EQ(used.direct_copies, 2);
+    EXPECT_EQ(used.direct_copies, 3);
     EXPECT_EQ(used.transposing_reads, 1);
     EXPECT_THAT(
         used.matrix_instructions,
