@@ -38,6 +38,13 @@ struct TeamTiles {
     }
 };
 
+/// The sum of a tile joins the output, which shrinks as the tile before wanted; the next one will by `shrink`.
+template <class Ctx, class Output, class Addend, class Rows>
+FMHA_DEVICE void add_tile(Ctx& ctx, Output& out, const Addend& addend, Rows& before, const Rows& shrink) {
+    ctx.scale_and_add(out, before, addend);
+    ctx.map_rows(before, shrink, shrink, [](float f, float) { return f; });
+}
+
 /// Forward attention (F-1 … F-10), of keys one after another or in pages, by a block of teams, each of which owns some of the m0
 /// query rows of an item, and a feed that copies what they multiply. A team takes one tile of keys at a time. While it turns the
 /// scores of a tile into weights, its product of the weights and values of the tile before runs, and the products of other teams.
@@ -73,11 +80,15 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         auto out = ctx.output();
         auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
         ctx.fill(out, 0.0F);
-        // Of products with few bits a sum is one of a tile. It joins the output when that has shrunk as the tile before wanted.
+        // Of products with few bits a sum is one of a tile. It joins the output when that has shrunk as the tile before wanted: at
+        // once, or late, while the next scores are multiplied and a team has nothing else to do. With V by column that gains nothing,
+        // and beside a generic mask registers do not do.
         const bool apart = adds_tiles_apart(cfg.signature.data_type);
+        const bool late = apart && CarriedWeights::serve(cfg) && cfg.signature.v_layout == VLayout::row;
         auto addend = ctx.addend();
         auto shrink_before = ctx.rows(), reference = ctx.rows();
         if (apart) ctx.fill(shrink_before, 1.0F);
+        if (late) ctx.fill(addend, 0.0F);
         begin_rows(ctx, scoring, top, total, row0);
         ctx.split_rows(total); // lanes exchange their sums once, not in every tile
 
@@ -137,6 +148,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 ctx.turn();
                 ctx.start(scores, query, key);
                 ctx.take(value);
+                if (late) add_tile(ctx, out, addend, shrink_before, shrink);
                 start_values();
                 ctx.pass();
                 ctx.finish(scores, 1);
@@ -149,8 +161,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 finish_values();
                 ctx.give(value);
                 if (apart) {
-                    ctx.scale_and_add(out, shrink_before, addend);
-                    ctx.map_rows(shrink_before, shrink, shrink, [](float f, float) { return f; });
+                    if (!late) add_tile(ctx, out, addend, shrink_before, shrink);
                 } else {
                     ctx.scale_rows(out, shrink);
                 }
@@ -168,6 +179,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 for (; step < end; ++step) next_tile.template operator()<Masking::off>(step);
                 if (step < own) next_tile.template operator()<Masking::always>(step++);
             }
+            if (late) add_tile(ctx, out, addend, shrink_before, shrink);
             ctx.take(value);
             start_values();
             finish_values();

@@ -73,6 +73,8 @@ struct RowPlan {
     std::int16_t registers = 0; ///< a thread: one value for every row that it holds
     /// From `split_rows` to `join_rows` lanes that share a row keep a part of its sum each; else they exchange their addends.
     bool sums_in_parts = false;
+    /// A lane finds two maxima of a row, of every second element each, so that an element need not wait for the one before it.
+    bool maxima_in_parts = false;
     /// No register is left to keep a number over the loop over keys that can be computed again.
     bool computes_again = false;
     bool several_heads = false; ///< rows of a lane may be of several heads (kernels::HeadRows)

@@ -290,12 +290,27 @@ class RowOperations {
     /// The largest element of a row, or `largest` where that is larger, for all lanes of the row.
     template <class Tile>
     FMHA_DEVICE void take_maxima(Rows& largest, Tile& scores) {
+        if (plan().maxima_in_parts)
+            take_maxima_in_parts(largest, scores);
+        else
+            block_.machine.each([&](int thread) {
+                each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                    largest.x.at(thread, slot) = maximum(largest.x.at(thread, slot), scores.x.at(thread, at));
+                });
+            });
+        combine(largest, [this](float a, float b) { return block_.machine.larger(a, b); });
+    }
+    template <class Tile>
+    FMHA_DEVICE void take_maxima_in_parts(Rows& largest, Tile& scores) {
+        Rows odd = rows();
+        map_rows(odd, largest, largest, [](float m, float) { return m; });
         block_.machine.each([&](int thread) {
             each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
-                largest.x.at(thread, slot) = maximum(largest.x.at(thread, slot), scores.x.at(thread, at));
+                float& part = (at % 2 == 0 ? largest : odd).x.at(thread, slot);
+                part = maximum(part, scores.x.at(thread, at));
             });
         });
-        combine(largest, [this](float a, float b) { return block_.machine.larger(a, b); });
+        map_rows(largest, largest, odd, [](float a, float b) { return maximum(a, b); });
     }
     /// Raises `top` to `reached`, which is not below it.
     FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack) {
