@@ -380,11 +380,11 @@ struct LineView {
         const bool dense = places.piece_bytes != 0 || element_distance == element_size;
         v.granule = !dense ? 0 : (bits & 15U) == 0 ? 16 : (bits & 7U) == 0 ? 8 : (bits & 3U) == 0 ? 4 : 0;
         // 32 bits count bytes within a page, and pages are less than 2^32 bytes apart.
-        constexpr auto far = std::uint64_t{1} << 30U, pages_far = std::uint64_t{1} << 32U;
+        constexpr auto pages_far = std::uint64_t{1} << 32U;
         const auto distance = [](std::int64_t bytes) { return static_cast<std::uint64_t>(bytes); };
-        const auto most = static_cast<std::uint64_t>(count > end ? count : end);
-        v.whole = v.granule >= 16 && distance(line_bytes) < far / most &&
-                  distance(places.piece_bytes) < far / most && distance(places.page_bytes) < pages_far;
+        const std::uint64_t limit = distance(far) / distance(count > end ? count : end);
+        v.whole = v.granule >= 16 && distance(line_bytes) < limit && distance(places.piece_bytes) < limit &&
+                  distance(places.page_bytes) < pages_far;
         return v;
     }
 
