@@ -15,6 +15,12 @@ __attribute__((device, always_inline)) inline int lane() {
     return static_cast<int>(__builtin_amdgcn_workitem_id_x()) & (lanes - 1);
 }
 
+/// A number that the wave shares, in a scalar register. The vector unit compares 64 bits, so that numbers computed from such comparisons
+/// are not there by themselves.
+__attribute__((device, always_inline)) inline int uniform(int value) {
+    return __builtin_amdgcn_readfirstlane(value);
+}
+
 /// The word of lane ^ mask, by any mask: through the LDS unit's crossbar, which stores nothing.
 __attribute__((device, always_inline)) inline std::uint32_t permuted(std::uint32_t word, int mask) {
     return static_cast<std::uint32_t>(

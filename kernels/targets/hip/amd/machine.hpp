@@ -1,8 +1,9 @@
 #pragma once
 
+#include "kernels/targets/hip/amd/arithmetic.hpp"
+#include "kernels/targets/hip/amd/buffer.hpp"
 #include "kernels/targets/hip/amd/exchange.hpp"
 #include "kernels/targets/hip/amd/matrix.hpp"
-#include "kernels/targets/hip/amd/pack.hpp"
 
 #include <cstdint>
 
@@ -11,7 +12,7 @@ namespace fmha::hip_target::amd {
 /// One thread of a block of `block_threads`, whose LDS image has `lds_bytes`: the machine of gfx90a, gfx942, gfx950,
 /// gfx11 and gfx12 (see the README of the HIP target for the members' contracts). No HIP header is needed.
 template <int block_threads, int lds_bytes>
-class Machine {
+class Machine : public Arithmetic {
   public:
 #if defined(__GFX9__)
     static constexpr bool has_step_copies = true;
@@ -345,105 +346,8 @@ class Machine {
         __builtin_amdgcn_sched_barrier(arithmetic | scalars | lds);
     }
 
-    /// One instruction on CDNA.
-    __attribute__((device, always_inline)) static void add_pair(float* x, float y0, float y1) {
-        const Vector<float, 2> sum = Vector<float, 2>{x[0], x[1]} + Vector<float, 2>{y0, y1};
-        x[0] = sum[0];
-        x[1] = sum[1];
-    }
-    __attribute__((device, always_inline)) static void multiply_pair(float* x, float y0, float y1) {
-        const Vector<float, 2> product = Vector<float, 2>{x[0], x[1]} * Vector<float, 2>{y0, y1};
-        x[0] = product[0];
-        x[1] = product[1];
-    }
-    __attribute__((device, always_inline)) static void add_products(float* sum, float factor,
-                                                                    const float* y) {
-        const Vector<float, 2> result = __builtin_elementwise_fma(
-            Vector<float, 2>{factor, factor}, Vector<float, 2>{y[0], y[1]}, Vector<float, 2>{sum[0], sum[1]});
-        sum[0] = result[0];
-        sum[1] = result[1];
-    }
-    __attribute__((device, always_inline)) static float exp2(float x) {
-        return __builtin_amdgcn_exp2f(x);
-    }
-    __attribute__((device, always_inline)) static float log(float x) {
-        constexpr float ln2 = 0x1.62E43p-1F;
-        return __builtin_amdgcn_logf(x) * ln2;
-    }
-    // fmax() would first quiet a word that came from another lane and may be anything to the compiler.
-    __attribute__((device, always_inline)) static float larger(float a, float b) {
-        float result;
-        asm("v_max_f32_e32 %0, %1, %2" : "=v"(result) : "v"(a), "v"(b));
-        return result;
-    }
-    __attribute__((device, always_inline)) static float quotient(float a, float b) {
-        return a / b;
-    }
-    __attribute__((device, always_inline)) static float reciprocal(float x) {
-        return __builtin_amdgcn_rcpf(x);
-    }
-
-    __attribute__((device, always_inline)) static float unpack(std::uint32_t bits, ElementType type) {
-        return amd::unpack(bits, type);
-    }
-    __attribute__((device, always_inline)) static std::uint32_t pack(const float* x, ElementType type) {
-        return amd::pack(x, type);
-    }
-    __attribute__((device, always_inline)) static std::uint32_t pack_results(const float* x,
-                                                                             ElementType type) {
-        return amd::pack_results(x, type);
-    }
-    __attribute__((device, always_inline)) static std::uint32_t round_operand(std::uint32_t word) {
-        return word;
-    }
-
   private:
-    static constexpr int nowhere = static_cast<int>(0x80000000U); ///< beyond the end of every buffer
-
-#if defined(__GFX9__)
-    static constexpr int buffer_words = 0x00020000; ///< the last of a descriptor
-#else
-    static constexpr int buffer_words = 0x31004000;
-#endif
-    static constexpr int buffer_bytes = 0x7FFFFFFF;
-
-    /// In a scalar register. The vector unit compares 64 bits, so that numbers computed from such comparisons are not there by themselves.
-    __attribute__((device, always_inline)) static int uniform(int value) {
-        return __builtin_amdgcn_readfirstlane(value);
-    }
-
     int wave_;
-
-    __attribute__((device, always_inline)) static auto buffer(const char* from, int bytes = buffer_bytes) {
-        return __builtin_amdgcn_make_buffer_rsrc(const_cast<char*>(from), 0, bytes, buffer_words);
-    }
-
-    __attribute__((device, always_inline)) static Vector<std::uint32_t, 4> descriptor(const char* from,
-                                                                                      int bytes) {
-        const auto begin = reinterpret_cast<std::uint64_t>(from);
-        return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin >> 32U) & 0xFFFFU,
-                static_cast<std::uint32_t>(bytes), buffer_words};
-    }
-    /// m0 names the place of the wave's first unit; it needs a wait state. Not by a builtin, whose copies compilers wait for
-    /// where they see fit: at barriers, some of them before every read of LDS.
-    template <int n>
-    __attribute__((device, always_inline)) static void start_copy(Vector<std::uint32_t, 4> memory, int at,
-                                                                  int below, int first) {
-        if constexpr (n == 1)
-            asm volatile("s_nop 0\n\tbuffer_load_dword %0, %1, %2 offen lds"
-                         :
-                         : "v"(at), "s"(memory), "Is"(below), "{m0}"(first)
-                         : "memory");
-        else
-#if defined(__gfx950__)
-            asm volatile("s_nop 0\n\tbuffer_load_dwordx4 %0, %1, %2 offen lds"
-                         :
-                         : "v"(at), "s"(memory), "Is"(below), "{m0}"(first)
-                         : "memory");
-#else
-            __builtin_trap(); // the plan gives this unit single words only
-#endif
-    }
 
     template <class T>
     using Lds = __attribute__((address_space(3))) T*;
