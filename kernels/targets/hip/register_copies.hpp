@@ -288,8 +288,8 @@ class RegisterCopies {
             }
             if constexpr (may_read_ahead) {
                 // As many as the registers have room for, which a compiler knows before it knows `rounds`: registers whose numbers it does not
-                // know in time get places in memory.
-                const int room = plan().ahead_words / words;
+                // know in time get places in memory. With pages looked up it is the other way round, as the audit of batch prefill says.
+                const int room = may_look_up ? rounds : plan().ahead_words / words;
                 if (phase == Phase::read) {
                     FMHA_UNROLL
                     for (int i = 0; i < room; ++i)
