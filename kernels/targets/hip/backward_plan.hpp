@@ -180,8 +180,10 @@ constexpr void plan_queries_ahead(BackwardPlan& plan) {
     }
     plan.staging.ahead_words = narrow(words);
     plan_backward_alone(plan, 4 * words);
-    plan.staging.read_ahead = plan.staging.keeps_places = plan.staging.lanes_find_lines = plan.keeps_place =
-        true;
+    plan.staging.read_ahead = plan.staging.keeps_places = plan.staging.lanes_find_lines = true;
+    // With 256 channels of fp32 a wave of CDNA 4 has no registers for it.
+    plan.keeps_place =
+        !(plan.unit == MatrixUnit::cdna4 && plan.query.type == ElementType::fp32 && plan.query.depth >= 256);
 }
 
 /// Chooses places. Returns false when nothing fits LDS.

@@ -173,7 +173,7 @@ class BackwardMemory {
             const ElementType type = acc().stored;
             const LineView lines = LineView::written(matrix, type);
             if constexpr (Machine::ends_buffers)
-                if (moves_words(block_.plan(), type)) {
+                if (stores_words(block_.plan(), type)) {
                     store_words(lines, tile, row0, col0);
                     return;
                 }

@@ -12,6 +12,11 @@ namespace fmha::hip_target {
 constexpr bool moves_words(const BackwardPlan& plan, ElementType type) {
     return plan.gradient_lines == GradientLines::queries_paired && element_bits(type) <= 16;
 }
+/// The same of dBias. A wave of RDNA 4 with 128 channels has no registers for its words.
+constexpr bool stores_words(const BackwardPlan& plan, ElementType type) {
+    const bool full = plan.unit == MatrixUnit::rdna4 && planning::kept_registers(plan) > 128;
+    return moves_words(plan, type) && !full;
+}
 
 /// A matrix of queries × keys in the registers that scores have, `per_word` elements of 32 / per_word bits in a word. In memory a word is
 /// one query's, with the keys of `per_word` neighbouring lanes, each of which moves that of another query; turned, it is a lane's own
