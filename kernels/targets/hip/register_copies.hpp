@@ -141,7 +141,9 @@ class RegisterCopies {
 
     /// The lines of a matrix that a part takes. Their number was compared in 64 bits, which takes vector instructions: nobody looks again.
     FMHA_DEVICE TileView window(const LineView& from, const Part& part) const {
-        if (part.units == Units::aligned) return part.aligned_window(from);
+        // Beside pages that are looked up even a question that folds away costs a kernel of CDNA 3 its registers.
+        if constexpr (!may_look_up)
+            if (part.units == Units::aligned) return part.aligned_window(from);
         TileView tile = part.window(from);
         tile.lines = block_.machine.scalar(tile.lines);
         return tile;
