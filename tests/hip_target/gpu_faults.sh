@@ -36,7 +36,7 @@ plan() {
     local case=$1
     [[ -z ${planned[$case]:-} ]] || return 0
     "$fmha" verify "$case" --target host --arch "$arch" --jobs 0 --json "$out/planned.json" >/dev/null
-    planned[$case]=$(grep -o '"kernel": *"[^"][^"]*"' "$out/planned.json" | head -n 1 | # the kernel filter of the run is empty
+    planned[$case]=$(grep -o '"kernel": *"[^"][^"]*"' "$out/planned.json" | sed -n 1p | # the kernel filter of the run is empty
         sed "s/.*: *\"\(.*\)\"/c.name in ('\1',)/; s/ + /', '/g")
 }
 

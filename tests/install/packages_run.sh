@@ -13,7 +13,7 @@ names=$(for package in "${packages[@]}"; do dpkg-deb --field "$package" Package;
 [[ $names =~ ^"fmha libfmha libfmha-dev "("libfmha-devices ")?"python3-fmha "$ ]] || { echo "packages are: $names"; exit 1; }
 
 # Lists of packages show the first line of each description alone.
-summaries=$(for package in "${packages[@]}"; do dpkg-deb --field "$package" Description | head -1; done | sort)
+summaries=$(for package in "${packages[@]}"; do dpkg-deb --field "$package" Description | sed -n 1p; done | sort)
 [[ $(uniq <<<"$summaries" | wc -l) == "${#packages[@]}" ]] || { echo "packages share a summary: $summaries"; exit 1; }
 [[ $(wc -L <<<"$summaries") -lt 80 ]] || { echo "a summary is too long: $summaries"; exit 1; }
 

@@ -47,5 +47,5 @@ said=$(cd "$work" && env -i "$work/editable/bin/fmha" --version 2>&1) && { echo 
 [[ $said == "fmha: the command is not in $work/tree/"* ]] || { echo "without a command it says: $said"; exit 1; }
 # It has no libraries of its own, and says where it looked for them.
 said=$(cd "$work" && env -i HOME="$work" PATH=/usr/bin:/bin "$work/editable/bin/python3" -c 'import fmha; fmha.load()' 2>&1) &&
-  { ldconfig -p | grep -q libfmha.so.5 || { echo "libraries from nowhere: $said"; exit 1; }; }
+  { ldconfig -p | grep libfmha.so.5 >/dev/null || { echo "libraries from nowhere: $said"; exit 1; }; }
 [[ -z $said || $said == *"libfmha.so is neither in $work/tree/"*"name its folder in FMHA_LIBRARY_DIR"* ]] || { echo "without libraries it says: $said"; exit 1; }

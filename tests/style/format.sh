@@ -10,7 +10,7 @@ if [[ -z $tool ]] || ! command -v "$tool" >/dev/null; then
   echo "NOT RUN: clang-format $release is not installed"
   exit 77
 fi
-version=$("$tool" --version | head -n 1)
+version=$("$tool" --version | sed -n 1p)
 if [[ ! $version =~ version\ $release\. ]]; then
   echo "NOT RUN: clang-format $release is needed, $tool is: $version"
   exit 77

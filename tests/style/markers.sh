@@ -3,7 +3,7 @@
 # line. Exit codes: 0 none has, 1 some have (file and line), 2 ROOT holds no files.
 set -euo pipefail
 cd "$1"
-if git rev-parse --is-inside-work-tree >/dev/null 2>&1 && [[ -n $(git ls-files | head -n 1) ]]; then
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1 && [[ -n $(git ls-files | sed -n 1p) ]]; then
   mapfile -d '' files < <(git ls-files -z)
 else
   mapfile -d '' files < <(find . -path ./build -prune -o -type f -print0)

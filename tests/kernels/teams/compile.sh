@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # compile.sh SOURCE_FOLDER: 77 (not run) without nvcc.
 set -uo pipefail
-nvcc=$(command -v nvcc || ls -d /usr/local/cuda*/bin/nvcc 2>/dev/null | head -n 1)
+nvcc=$(command -v nvcc || ls -d /usr/local/cuda*/bin/nvcc 2>/dev/null | sed -n 1p)
 [[ -n $nvcc ]] || { echo "no nvcc on the PATH or under /usr/local/cuda*"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
