@@ -166,7 +166,7 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     // A descriptor that is not the same in all lanes would be read lane by lane.
     EXPECT_THAT(global, Not(HasSubstr("v_readfirstlane")));
     const std::string direct = assembly.kernel("direct");
-    const bool copies = unit == MatrixUnit::cdna2 || unit == MatrixUnit::cdna3 || unit == MatrixUnit::cdna4;
+    const bool copies = is_cdna(unit);
     EXPECT_EQ(count(direct, "buffer_load_dword v[0-9]+, [^\\n]* offen lds\n"), copies ? 3 : 0) << direct;
     // Lines share a descriptor and the place of the first: scalars tell them apart.
     EXPECT_EQ(

@@ -35,8 +35,7 @@ constexpr AppendPlan append_plan_of(const KernelConfig& cfg) {
         plan.problem = rows_fit ? PlanProblem::unknown_unit : PlanProblem::append_rows;
         return plan;
     }
-    const bool wide =
-        plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3 || plan.unit == MatrixUnit::cdna4;
+    const bool wide = is_cdna(plan.unit);
     const bool alternate = cfg.signature.rope == Rope::interleaved;
     plan.wave_size = wide ? 64 : 32;
     plan.threads = threads;

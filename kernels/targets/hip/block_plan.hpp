@@ -98,7 +98,7 @@ constexpr void plan_right_operands(const KernelConfig& cfg, const ElementTypes& 
     // A tile of a linear page that holds whole tiles lies like one of any other matrix. Kernels of RDNA have not been audited with that;
     // those of 256 channels of CDNA 2 and 3 would spill.
     const bool older_cdna = plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3;
-    const bool cdna = older_cdna || plan.unit == MatrixUnit::cdna4;
+    const bool cdna = is_cdna(plan.unit);
     const bool as_others = (cdna || plan.unit == MatrixUnit::nvidia) && !(older_cdna && tile.n1 > 128) &&
                            cfg.signature.kv_layout == KvLayout::linear &&
                            cfg.signature.page_size % tile.n0 == 0;

@@ -36,6 +36,10 @@ constexpr MatrixUnit matrix_unit(std::string_view arch) {
     return MatrixUnit::none;
 }
 
+constexpr bool is_cdna(MatrixUnit unit) {
+    return unit == MatrixUnit::cdna2 || unit == MatrixUnit::cdna3 || unit == MatrixUnit::cdna4;
+}
+
 enum class MatrixInstruction : std::uint8_t {
     none,
     mfma_32x32x8_f16,

@@ -21,7 +21,7 @@ constexpr LinePlan line_plan(MatrixUnit unit, int block_rows, int most_waves, in
     constexpr int lane_channels = 4, row_lanes = line_channels / lane_channels;
     LinePlan plan;
     plan.unit = unit;
-    const bool wide = unit == MatrixUnit::cdna2 || unit == MatrixUnit::cdna3 || unit == MatrixUnit::cdna4;
+    const bool wide = is_cdna(unit);
     plan.wave_size = wide ? 64 : 32;
     // The layout in the words of an instruction that has a wave's rows and `line_channels` columns for its result.
     InstructionInfo layout;

@@ -45,9 +45,8 @@ constexpr Image operand_image(const BlockPlan& plan, const OperandPlan& operand,
 
 /// Whether accumulators and query take so many registers of CDNA that a SIMD holds one wave, which then has registers to spare.
 constexpr bool has_simd_alone(const BlockPlan& plan) {
-    const bool cdna =
-        plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3 || plan.unit == MatrixUnit::cdna4;
-    return cdna && plan.first.acc.registers + plan.second.acc.registers + plan.query.words >= 256;
+    return is_cdna(plan.unit) &&
+           plan.first.acc.registers + plan.second.acc.registers + plan.query.words >= 256;
 }
 
 /// How many steps of `bytes` bytes LDS may hold beside `rest` bytes: as many as leave room for the blocks that registers let a compute
@@ -298,10 +297,8 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     // Rows in small pages have no address that the lanes of a copy could share. CDNA 3 copies from addresses of lanes too, but word by
     // word, four times as many as through registers.
     if (plan.staging.pages_ahead && plan.unit != MatrixUnit::cdna4) return;
-    const bool cdna =
-        plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3 || plan.unit == MatrixUnit::cdna4;
     // Scales come with the step, in the padding of its lines.
-    if (!steps || !cdna || plan.first.scale_block != 0) return;
+    if (!steps || !is_cdna(plan.unit) || plan.first.scale_block != 0) return;
     const int size_k = element_bits(key.type) / 8, size_v = element_bits(value.type) / 8;
     const int key_words = copy_words(plan, tile.n0, tile.k0 * size_k, 16);
     if (key_words == 0) return;

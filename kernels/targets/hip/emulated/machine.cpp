@@ -115,9 +115,8 @@ void EmulatedMachine::deal_out(const MatrixLines& lines, EmulatedRegisters<std::
 void EmulatedMachine::check_copy(const StartedCopy& copy, int thread, int offset, int bytes) {
     const MatrixUnit unit = shape_.unit;
     const bool nvidia = unit == MatrixUnit::nvidia, cdna4 = unit == MatrixUnit::cdna4;
-    const bool cdna = cdna4 || unit == MatrixUnit::cdna2 || unit == MatrixUnit::cdna3;
-    const bool known =
-        nvidia ? copy.words == 1 || copy.words == 4 : cdna && (copy.words == 1 || (cdna4 && copy.words == 4));
+    const bool known = nvidia ? copy.words == 1 || copy.words == 4
+                              : is_cdna(unit) && (copy.words == 1 || (cdna4 && copy.words == 4));
     if (!known)
         throw EmulationError(
             Hazard::unknown_operation,
