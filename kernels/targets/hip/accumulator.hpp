@@ -64,4 +64,18 @@ FMHA_DEVICE void each_place(const Block& block, F f, int run = 1) {
     }
 }
 
+/// f(register, row slot, column, next column) for every second accumulator of a thread; the accumulator behind it belongs to the same
+/// row. Columns are without the lane's part.
+template <auto Piece, class Block, class F>
+FMHA_DEVICE void each_pair(const Block& block, F f) {
+    each_place<Piece>(
+        block,
+        [&](int at, int slot, int, int col) {
+            const AccumulatorPlan& acc = layout_of<Piece>(block);
+            const int r = at % acc.fragment;
+            f(at, slot, col, col + acc.col_of_register[r + 1] - acc.col_of_register[r]);
+        },
+        2);
+}
+
 } // namespace fmha::hip_target

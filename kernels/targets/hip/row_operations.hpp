@@ -74,7 +74,7 @@ class RowOperations {
     FMHA_DEVICE void scale_all(Tile& tile, float factor) {
         if constexpr (Block::Machine::adds_pairs)
             block_.machine.each([&](int thread) {
-                each_pair<Tile>([&](int at, int, int, int) {
+                each_pair<Tile::piece>(block_, [&](int at, int, int, int) {
                     block_.machine.multiply_pair(&tile.x.at(thread, at), factor, factor);
                 });
             });
@@ -89,7 +89,7 @@ class RowOperations {
         const float factor = inner * two_log2_e, twice = -2.0F * outer;
         if constexpr (Block::Machine::adds_pairs)
             block_.machine.each([&](int thread) {
-                each_pair<Tile>([&](int at, int, int, int) {
+                each_pair<Tile::piece>(block_, [&](int at, int, int, int) {
                     float x[2] = {scores.x.at(thread, at), scores.x.at(thread, at + 1)};
                     block_.machine.multiply_pair(x, factor, factor);
                     float sum[2] = {block_.machine.exp2(x[0]), block_.machine.exp2(x[1])};
@@ -169,7 +169,7 @@ class RowOperations {
     template <class Tile>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
         block_.machine.each([&](int thread) {
-            each_pair<Tile>([&](int at, int slot, int, int) {
+            each_pair<Tile::piece>(block_, [&](int at, int slot, int, int) {
                 const float reference = reference_of(top.x.at(thread, slot));
                 float x[2] = {block_.machine.apart(scores.x.at(thread, at)),
                               block_.machine.apart(scores.x.at(thread, at + 1))};
@@ -334,7 +334,7 @@ class RowOperations {
             Rows odd = rows();
             fill(odd, 0.0F);
             block_.machine.each([&](int thread) {
-                each_pair<Tile>([&](int at, int slot, int, int) {
+                each_pair<Tile::piece>(block_, [&](int at, int slot, int, int) {
                     float x[2] = {sum.x.at(thread, slot), odd.x.at(thread, slot)};
                     block_.machine.add_pair(x, scores.x.at(thread, at), scores.x.at(thread, at + 1));
                     sum.x.at(thread, slot) = x[0];
@@ -350,20 +350,6 @@ class RowOperations {
             });
         }
         return sum;
-    }
-
-    /// f(register, row slot, column, next column) for every second accumulator of a thread; the accumulator behind it belongs to the same
-    /// row. Columns are without the lane's part.
-    template <class Tile, class F>
-    FMHA_DEVICE void each_pair(F f) {
-        each_place<Tile::piece>(
-            block_,
-            [&](int at, int slot, int, int col) {
-                const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
-                const int r = at % acc.fragment;
-                f(at, slot, col, col + acc.col_of_register[r + 1] - acc.col_of_register[r]);
-            },
-            2);
     }
 
     /// Columns of rows, `column(row)`, seen from the first column of a lane.
@@ -385,7 +371,7 @@ class RowOperations {
     template <class Tile, class F>
     FMHA_DEVICE void each_distance(Tile& scores, const Rows& columns, F add) {
         block_.machine.each([&](int thread) {
-            each_pair<Tile>([&](int place, int slot, int col, int next) {
+            each_pair<Tile::piece>(block_, [&](int place, int slot, int col, int next) {
                 const float from = columns.x.at(thread, slot);
                 float x[2] = {from, from};
                 block_.machine.add_pair(x, -static_cast<float>(col), -static_cast<float>(next));
