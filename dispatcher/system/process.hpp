@@ -33,12 +33,11 @@ struct ProcessOptions {
     std::function<bool()> stop{};
 };
 
-/// Runs a program without a shell and collects its output. A program without '/' is looked up on the PATH. It starts
-/// with no signal blocked or ignored of those that end programs, whatever this process does with them, and leads a process group of
-/// its own, so that its children can be ended with it: SIGTERM at the end of its time, SIGKILL two seconds later. SIGINT, SIGTERM and
-/// SIGHUP that this thread gets meanwhile go to the group first and act here when the program has ended, as a terminal's would. A group
-/// that goes on for two seconds after one of them or after `stop` is ended as at the end of its time. An exception of `on_line` or
-/// `stop` kills the group before it leaves.
+/// Runs a program without a shell and collects its output. A program without '/' is looked up on the PATH. SIGINT, SIGTERM and SIGHUP
+/// end it as usual, also where this process blocks or ignores them. It leads a process group of its own, so that its children can be
+/// ended with it: SIGTERM at the end of its time, SIGKILL two seconds later. A signal of these three that this thread gets meanwhile
+/// goes to the group first and acts here when the program has ended, as a terminal's would. A group that goes on for two seconds after
+/// one of them or after `stop` is ended as at the end of its time. An exception of `on_line` or `stop` kills the group before it leaves.
 /// Throws InputError when it cannot be started.
 ProcessResult run_process(const std::vector<std::string>& command, const ProcessOptions& options = {});
 

@@ -21,7 +21,7 @@ std::string program_of(const RunRecord& run) {
                        run.identity.value("kernels_sha256", std::string()));
 }
 
-/// Whatever kernels they loaded, which runs on other targets do not share.
+/// Of one commit and one binary. The kernels that they loaded do not count, because runs on other targets load others.
 bool same_program(const RunRecord& a, const RunRecord& b) {
     const auto digest = [](const RunRecord& run) {
         return run.identity.value("program_sha256", std::string());
@@ -102,8 +102,8 @@ std::vector<const RunRecord*> of_last_program(const std::vector<const RunRecord*
     return mine;
 }
 
-/// Those of `candidates` that the last program made which is another than that of the newest of all `runs`; where none is, those before
-/// the newest: it is not compared with itself.
+/// Runs to compare the newest of all `runs` with: those of `candidates` by the last program that is not the newest run's. Where there is no
+/// other program, all of them but the newest run, which is not compared with itself.
 std::vector<const RunRecord*> before_the_newest(const std::vector<const RunRecord*>& runs,
                                                 const std::vector<const RunRecord*>& candidates) {
     std::vector<const RunRecord*> others, earlier;

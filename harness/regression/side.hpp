@@ -29,8 +29,8 @@ struct Side {
     std::string label; ///< for people: commits and dates
     std::vector<Series> series;
     std::vector<std::string> notes; ///< runs that are left out, a sentence each
-    /// Series whose last whole run is of the store's newest program and has not finished, and when that began. An older run of theirs
-    /// may be in `series`.
+    /// When the last run of a series began, where the store's newest program made that run and it has not finished (runs of shards do
+    /// not count). `series` may have an older run of the same series.
     std::map<std::string, std::string> unfinished;
 };
 

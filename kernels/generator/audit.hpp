@@ -26,7 +26,7 @@ std::vector<std::string> violations(const built::Resources& used, const arch::Ha
 using SpillsByArch = std::map<std::string, SpillRecords, std::less<>>;
 
 /// Fills in the resources of every kernel of a build, writes its manifest again, and returns the findings, in order. `options` are
-/// those of the build. An end that their `stop` asks for leaves kernels without resources and the result interrupted.
+/// those of the build. When their `stop` says true, the audit ends: kernels are left without resources, and the result is interrupted.
 /// Throws InputError when a tool that the audit needs is missing or says nothing about a kernel.
 std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
                                 const BuildOptions& options, const SpillsByArch& recorded = {});

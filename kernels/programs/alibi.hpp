@@ -75,8 +75,8 @@ struct TileAlibi {
         const RowAlibi at = of(row);
         return __builtin_fabsf(static_cast<float>(at.key - column)) - static_cast<float>(at.reach);
     }
-    /// Of rows [0, count) and tiles of `cols` keys. None where a row between the first and the last may be another than these two
-    /// say: keys, reaches and gaps change by at most 1 with the row, and what is no longer seen of one side never comes back.
+    /// Of rows [0, count) and tiles of `cols` keys. The first row and the last decide: there are planes only where the rows between them
+    /// cannot depart from a line. Keys, reaches and gaps change by at most 1 from row to row, and a side that is no longer seen stays unseen.
     FMHA_DEVICE constexpr RowPlanes planes(std::int32_t count, std::int32_t cols, bool from_column) const {
         const std::int32_t n = count - 1;
         const RowAlibi top = of(0), bottom = of(n);
