@@ -1,8 +1,9 @@
 #pragma once
 
 /// The two tables of families. The enumerations, their names, the traits, the variant of arguments, the switch over programs and that
-/// over the harness's families are made of their rows, so that a new family is a row in each and its own files: tests/toy_family
-/// adds one and counts. `dispatcher/types/family_traits.hpp` says what the columns mean, and what those left out are.
+/// over the harness's families are made of their rows, and a row includes the arguments or the program of its family
+/// (include_files.hpp). So a new family is a row in each and its own files: tests/toy_family adds one and counts.
+/// `dispatcher/types/family_traits.hpp` says what the columns mean, and what those left out are.
 
 // A line behind the last row ends the list, so that a new row is a line more and no line is another.
 // clang-format off

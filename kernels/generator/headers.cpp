@@ -57,6 +57,27 @@ std::optional<std::string_view> quoted_include(std::string_view line) {
     return line.substr(0, end);
 }
 
+/// The files that rows of a table include (dispatcher/types/include_files.hpp): a line with `FMHA_QUOTED(folder/fmha_##name.hpp)` stands for
+/// all files of the folder whose names begin and end so.
+std::vector<fs::path> included_by_rows(const fs::path& root, std::string_view line) {
+    constexpr std::string_view opening = "FMHA_QUOTED(", row = "name";
+    const auto begin = line.find(opening);
+    if (begin == std::string_view::npos) return {};
+    line.remove_prefix(begin + opening.size());
+    const auto name = line.find(row), end = line.find(')');
+    if (name > end || end == std::string_view::npos) return {};
+    const fs::path before(line.substr(0, line.find_last_not_of('#', name - 1) + 1));
+    const std::string first = before.filename().string(),
+                      last(line.substr(name + row.size(), end - name - row.size()));
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(root / before.parent_path())) {
+        const std::string file = entry.path().filename().string();
+        if (file.starts_with(first) && file.ends_with(last)) found.push_back(before.parent_path() / file);
+    }
+    std::ranges::sort(found);
+    return found;
+}
+
 } // namespace
 
 std::vector<std::string> headers_of(const fs::path& root) {
@@ -66,14 +87,18 @@ std::vector<std::string> headers_of(const fs::path& root) {
         const fs::path header = found[i];
         const std::string text = system::read_file(root / header);
         std::istringstream lines(text);
+        const auto add = [&](const fs::path& file) {
+            if (seen.insert(file.generic_string()).second) found.push_back(file.generic_string());
+        };
         for (std::string line; std::getline(lines, line);) {
+            for (const fs::path& file : included_by_rows(root, line)) add(file);
             const auto included = quoted_include(line);
             if (!included) continue;
             const std::string name(*included);
             // As the compiler looks: beside the file, then from the root.
             for (const fs::path& place : {(header.parent_path() / name).lexically_normal(), fs::path(name)})
                 if (fs::is_regular_file(root / place)) {
-                    if (seen.insert(place.generic_string()).second) found.push_back(place.generic_string());
+                    add(place);
                     break;
                 }
         }

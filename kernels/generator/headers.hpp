@@ -15,7 +15,8 @@ inline constexpr std::string_view entry_header = "kernels/targets/hip/entry.hpp"
 std::filesystem::path kernel_root(const std::string& given);
 
 /// The project's headers that the entry header includes, itself first and with everything that they include in turn,
-/// relative to `root`. Every include line counts, those under a condition too.
+/// relative to `root`. Every include line counts, those under a condition too, and a table's row
+/// any file that may be its own (dispatcher/types/include_files.hpp). Throws std::filesystem::filesystem_error where their folder is missing.
 std::vector<std::string> headers_of(const std::filesystem::path& root);
 
 /// SHA-256 over names and contents of those headers: which bytes, not where.

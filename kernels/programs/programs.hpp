@@ -1,12 +1,13 @@
 #pragma once
 
-/// Every program.
-#include "kernels/programs/fmha_batch_prefill.hpp"
-#include "kernels/programs/fmha_bwd_convert_dq.hpp"
-#include "kernels/programs/fmha_bwd_dot_do_o.hpp"
-#include "kernels/programs/fmha_bwd_dq_dk_dv.hpp"
-#include "kernels/programs/fmha_fwd.hpp"
-#include "kernels/programs/fmha_fwd_appendkv.hpp"
-#include "kernels/programs/fmha_fwd_pagedkv.hpp"
-#include "kernels/programs/fmha_fwd_splitkv.hpp"
-#include "kernels/programs/fmha_fwd_splitkv_combine.hpp"
+// Before the list of programs, because it comes of a list itself.
+#include "dispatcher/types/args.hpp"
+
+/// Every program. That of family `fwd` is in `fmha_fwd.hpp`, and so on.
+// clang-format off
+#define FMHA_PROGRAM_FILE(name, ...) FMHA_QUOTED(kernels/programs/fmha_##name.hpp),
+// clang-format on
+#define FMHA_FILES FMHA_KERNEL_FAMILIES(FMHA_PROGRAM_FILE)
+#include "dispatcher/types/include_files.hpp"
+#undef FMHA_FILES
+#undef FMHA_PROGRAM_FILE

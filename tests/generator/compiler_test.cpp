@@ -90,8 +90,8 @@ TEST(Headers, OfTheProjectReachTheTypes) {
         EXPECT_THAT(headers, testing::Contains(header));
 }
 
-/// The headers that a generated source reaches, as the file names of a dependency list.
-std::set<std::string> reached_headers(std::string_view vendor) {
+/// The headers that a generated source reaches, by the compiler's list of what it depends on.
+std::set<fs::path> reached_headers(std::string_view vendor) {
     const FakeCompiler fake;
     const auto source = fake.folder("source.hip");
     system::write_file(source, source_of(units_of(test::with_names(test::house_fwd("gfx950")), 1).front()));
@@ -99,15 +99,30 @@ std::set<std::string> reached_headers(std::string_view vendor) {
                                           "-M", "-I" FMHA_SOURCE_DIR, source.string()});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     std::istringstream words(ran.out);
-    std::set<std::string> names;
-    for (std::string word; words >> word;) names.insert(fs::path(word).filename());
-    return names;
+    std::set<fs::path> paths;
+    for (std::string word; words >> word;) paths.insert(word);
+    return paths;
+}
+
+// Kernels that were compiled with other headers are found by these.
+TEST(Headers, OfTheProjectAreAllThatACompilerReads) {
+    const auto headers = headers_of(FMHA_SOURCE_DIR);
+    std::size_t seen = 0;
+    for (const std::string_view vendor : {"__HIP__", "__CUDACC__"})
+        for (const fs::path& path : reached_headers(vendor)) {
+            const std::string header = path.lexically_relative(FMHA_SOURCE_DIR).generic_string();
+            if (header.starts_with("..") || path.extension() != ".hpp") continue;
+            EXPECT_THAT(headers, testing::Contains(header));
+            ++seen;
+        }
+    EXPECT_GT(seen, 100U);
 }
 
 // Every kernel is compiled by itself: of the time of a small one these were a third.
 TEST(Headers, OfTheProjectLeaveOutTheLargeOnesOfTheLibrary) {
     for (const std::string_view vendor : {"__HIP__", "__CUDACC__"}) {
-        const auto names = reached_headers(vendor);
+        std::set<std::string> names;
+        for (const fs::path& path : reached_headers(vendor)) names.insert(path.filename());
         EXPECT_THAT(names, testing::IsSupersetOf({"entry.hpp", "kernel_values.hpp", "cstdint"})) << vendor;
         for (const char* large : {"string", "vector", "optional", "functional", "charconv", "memory", "map",
                                   "stdexcept", "algorithm", "ranges", "basic_string.h", "stl_vector.h"})

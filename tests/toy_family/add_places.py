@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """add_places.py SOURCE OUT PLACES: copies the files that a new family changes, with its lines added (places.txt).
 
-Writes the copies to OUT, and prints how many lines were added, and to how many files. Exit code 1 and a sentence when a place is not
+Writes the copies to OUT, from which it removes all else, and prints how many lines were added, and to how many files. Exit code 1 and a sentence when a place is not
 found, or found twice. With --files PLACES it prints the names of the files, and does nothing else.
 """
 import pathlib
+import shutil
 import sys
 
 
@@ -29,10 +30,11 @@ def main():
             sys.exit(f"{places}: \"{before}\" begins {len(at)} lines of {name}")
         text.insert(at[0] + 1, added)
         lines += 1
+    shutil.rmtree(out, ignore_errors=True)
     for name, text in files.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text("\n".join(text) + "\n")
-    print(f"{lines} lines in {len(files)} files")
+    print(f"{lines} lines in {len(files)} file{'s' if len(files) != 1 else ''}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "dispatcher/types/args/toy.hpp"
 #include "reference/numerics/formats.hpp"
 #include "reference/rows.hpp"
 #include "reference/views.hpp"
-#include "tests/toy_family/toy_args.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
+#include "dispatcher/types/args/toy.hpp"
 #include "harness/data/attention_roles.hpp"
-#include "tests/toy_family/toy_args.hpp"
 
 namespace fmha::harness {
 namespace {

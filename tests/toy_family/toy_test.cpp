@@ -1,4 +1,4 @@
-// A family that has files of its own and a few lines elsewhere (places.txt) goes through the real rooms: case language, planning, host
+// A family that has files of its own and a row in each table of families (places.txt) goes through the real rooms: case language, planning, host
 // target, verdicts. Everything here is compiled with those lines in place.
 
 #include "dispatcher/dispatcher.hpp"

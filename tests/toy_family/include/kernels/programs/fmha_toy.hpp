@@ -1,8 +1,8 @@
 #pragma once
 
+#include "dispatcher/types/args/toy.hpp"
 #include "kernels/programs/matrix_place.hpp"
 #include "kernels/programs/program.hpp"
-#include "tests/toy_family/toy_args.hpp"
 
 namespace fmha::kernels {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/args.hpp"
+#include "dispatcher/types/args/parts.hpp"
 #include "dispatcher/types/fields.hpp"
 
 namespace fmha {
