@@ -1,6 +1,8 @@
 #pragma once
 
+#include "harness/data/storage.hpp"
 #include "harness/run/case_runner.hpp"
+#include "reference/numerics/formats.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
 
 #include <gtest/gtest.h>
@@ -15,6 +17,15 @@ inline Case small_case() {
     c.seqlen_q = {70};
     c.seqlen_k = {90};
     return c;
+}
+
+/// One element of O.
+inline void set_o(const FwdArgs& args, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c,
+                  double value) {
+    store_code(args.o.data, args.o.type, args.o.offset(b, h, i, c), reference::encode(args.o.type, value));
+}
+inline double get_o(const FwdArgs& args, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
+    return reference::decode(args.o.type, load_code(args.o.data, args.o.type, args.o.offset(b, h, i, c)));
 }
 
 /// The one result of `c` on a kernel whose output is spoiled after the fact.
