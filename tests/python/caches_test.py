@@ -96,6 +96,18 @@ class InPlace(unittest.TestCase):
             fmha.attention(q, q, q, context=self.context, lse=statistics)
         self.assertTrue(fmha.attention(q[:, :, :0], q, q, context=self.context, out=q[:, :, :0]).o.size == 0)
 
+    def test_an_output_that_lies_in_an_input_is_refused(self):
+        memory = random_arrays(24, (2, 2, 4, 300, 64))[0]
+        q, k, v, free = (memory[:, :, n] for n in range(4))
+        expected = fmha.attention(q, k, v, context=self.context).o
+        for out in (q, k, v, memory.reshape(2, 2, 1200, 64)[:, :, 200:500]):
+            with self.assertRaisesRegex(ValueError, "out shares memory with an input"):
+                fmha.attention(q, k, v, context=self.context, out=out)
+        # Between the inputs, in the memory of none.
+        result = fmha.attention(q, k, v, context=self.context, out=free)
+        np.testing.assert_array_equal(free, expected)
+        self.assertEqual(result.o.tobytes(), expected.tobytes())
+
     def test_arrays_of_a_device_say_whether_they_may_be_written(self):
         told = CudaArray(np.zeros(4, np.float32))
         self.assertFalse(view_of(told).read_only)

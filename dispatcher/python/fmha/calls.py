@@ -12,7 +12,7 @@ from fmha.extents import require_shape, whole_numbers
 from fmha.formats import FP32, ElementType
 from fmha.library import BATCH, Context
 from fmha.memory import side_of
-from fmha.tensors import View, is_packed, matches, numpy_of, require_writable, view_of
+from fmha.tensors import View, is_packed, matches, numpy_of, require_writable, share_memory, view_of
 from fmha.values import members, number_of, real_number
 
 MASKS = {"no": 0, "no_mask": 0, "none": 0, "top_left": 1, "causal": 1, "bottom_right": 2, "generic": 3, "window_generic": 3}
@@ -34,10 +34,16 @@ class Call:
         self.outputs: dict[str, tuple[Any, ElementType]] = {}
         self.given: set[str] = set()  # outputs that are the caller's memory
         self._kept: list[Any] = []
+        self._read: list[View] = []  # inputs where the kernels read them
         self.kernel, self.milliseconds = "", 0.0
 
     def run(self, warm_up: int = 0, repeats: int = 1) -> Call:
-        """Runs the call. Raises fmha.Error with the library's sentence."""
+        """Runs the call. Raises fmha.Error with the library's sentence, and ValueError for an output that lies in an input: blocks would read
+        what others have written."""
+        for name in self.given:
+            written = view_of(self.outputs[name][0])
+            if any(share_memory(written, read) for read in self._read):
+                raise ValueError(f"{'out' if name == 'o' else name} shares memory with an input; the call reads its inputs while it writes")
         self.kernel, self.milliseconds = self.side.run(self.args, warm_up, repeats)
         return self
 
@@ -65,6 +71,7 @@ class Call:
             raise ValueError(f"the device array holds {view.dtype}, the kernels read {element.name}")
         view = self.side.put(view)
         self._kept.append(view)
+        self._read.append(view)
         return view
 
     def tensor(self, array: Any, axes: str, element: ElementType, dense: bool = True) -> Any:

@@ -95,6 +95,18 @@ def require_writable(what: str, view: View) -> None:
                          "what the call writes")
 
 
+def share_memory(one: View, other: View) -> bool:
+    """Whether an element of one lies where an element of the other does. Looks at addresses alone, so that memory of a device will do. Views
+    interleaved in a way that takes long to tell apart count as separate."""
+    arrays = [np.asarray(_HostMemory(view)) for view in (one, other)]
+    if not np.may_share_memory(*arrays):
+        return False
+    try:
+        return np.shares_memory(*arrays, max_work=100_000)
+    except RuntimeError:  # NumPy's TooHardError
+        return False
+
+
 def is_packed(view: View) -> bool:
     """Whether the elements follow each other without gaps, the last axis fastest."""
     return all(have == packed for have, packed, extent in zip(view.strides, packed_strides(view.shape), view.shape) if extent > 1)
