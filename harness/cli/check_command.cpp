@@ -5,7 +5,6 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/case_options.hpp"
 #include "harness/families/given_inputs.hpp"
-#include "harness/npy/exchange.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/run/case_runner.hpp"
 #include "reports/report.hpp"
@@ -45,7 +44,7 @@ class CheckCommand final : public Command {
         harness::read_given_inputs(tensors_, family, c, *data);
         // Before outputs take the place of inputs that are updated.
         const auto expectation = data->expectation(0);
-        harness::read_outputs(outputs_.empty() ? tensors_ : outputs_, data->tensors());
+        harness::read_given_outputs(outputs_.empty() ? tensors_ : outputs_, family, c, *data);
         Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour), p_prescale_);
         numerics.normalised_p = normalised_p_;
         if (tf32_) {

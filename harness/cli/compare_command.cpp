@@ -8,8 +8,7 @@
 #include "harness/cli/run_choice.hpp"
 #include "harness/cli/tensor_difference.hpp"
 #include "harness/cli/verify_command.hpp"
-#include "harness/families/family.hpp"
-#include "harness/npy/exchange.hpp"
+#include "harness/families/given_inputs.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/interrupt.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -132,15 +131,16 @@ class CompareCommand final : public Command {
         Case c = cases.front();
         c.wide_tensor.clear(); // files have no gaps between rows or entries
         const Fp8Flavour flavour = fp8_flavour(arch);
-        const auto data = harness::family_of(c.family).allocate(c, flavour);
+        const harness::Family& family = harness::family_of(c.family);
+        const auto data = family.allocate(c, flavour);
         const auto expectation = data->expectation(0);
         const Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour));
-        const std::vector<KernelFamily> stages = harness::family_of(c.family).stages(c);
+        const std::vector<KernelFamily> stages = family.stages(c);
         std::vector<std::vector<harness::Outputs>> sides;
         bool green = true;
         fmt::print(streams.out, "{}\n", c.id);
         for (const std::string& folder : tensors_) {
-            harness::read_outputs(folder, data->tensors());
+            harness::read_given_outputs(folder, family, c, *data);
             const CaseResult result = harness::judge_given_outputs(c, *data, *expectation, numerics);
             double nearest = 0.0;
             for (const harness::GateVerdict& gate : result.gates)

@@ -51,29 +51,19 @@ double call_disagreement(const reference::AttentionArgs& call, const reference::
         there);
 }
 
-template <class Visit>
-void StoredKeys::each_code(Visit&& visit) const {
-    std::size_t n = 0;
-    for (const reference::AppendedRow& row : rows_.rows) {
-        const TensorView& view = row.target == reference::AppendTarget::k   ? args_.k
-                                 : row.target == reference::AppendTarget::v ? args_.v
-                                                                            : args_.q;
-        for (std::int64_t c = 0; c < row.cols; ++c)
-            visit(view, view.offset(row.slot, row.h, row.row, c), rows_.code_of(row, c), n++);
-    }
-}
-
 StoredKeys::StoredKeys(const AppendKvArgs& args, const reference::AppendedRows& rows)
     : args_(args), rows_(rows) {
-    each_code([&](const TensorView& view, std::int64_t at, std::uint32_t code, std::size_t) {
-        before_.push_back(load_code(view.data, view.type, at));
-        store_code(view.data, view.type, at, code);
-    });
+    each_appended(args_, rows_,
+                  [&](const TensorView& view, std::int64_t at, std::int64_t c, const auto& row) {
+                      before_.push_back(load_code(view.data, view.type, at));
+                      store_code(view.data, view.type, at, rows_.code_of(row, c));
+                  });
 }
 
 StoredKeys::~StoredKeys() {
-    each_code([&](const TensorView& view, std::int64_t at, std::uint32_t, std::size_t n) {
-        store_code(view.data, view.type, at, before_[n]);
+    std::size_t n = 0;
+    each_appended(args_, rows_, [&](const TensorView& view, std::int64_t at, std::int64_t, const auto&) {
+        store_code(view.data, view.type, at, before_[n++]);
     });
 }
 

@@ -100,9 +100,6 @@ class StoredKeys {
     ~StoredKeys();
 
   private:
-    template <class Visit>
-    void each_code(Visit&& visit) const;
-
     AppendKvArgs args_;
     const reference::AppendedRows& rows_;
     std::vector<std::uint32_t> before_;

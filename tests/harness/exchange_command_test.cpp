@@ -1,0 +1,76 @@
+// Files of a chain: append-KV changes a part of a cache, and attention reads all of it.
+
+#include "harness/npy/npy.hpp"
+#include "reference/numerics/formats.hpp"
+#include "tests/harness/command_support.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace fmha::cli {
+namespace {
+
+using harness::NpyArray;
+using harness::NpyType;
+using test::Ran;
+using test::run;
+using test::Scratch;
+using testing::HasSubstr;
+
+/// Gives an output of `fmha reference` the type that a kernel writes: fp16 here, fp32 for the LSE. NaN stays NaN.
+void round_to(NpyType type, const std::string& file) {
+    const NpyArray exact = harness::read_npy(file);
+    const int bytes = harness::npy_bytes(type);
+    NpyArray rounded{type, exact.shape,
+                     std::vector<unsigned char>(static_cast<std::size_t>(exact.elements() * bytes))};
+    for (std::int64_t i = 0; i < exact.elements(); ++i) {
+        double value = 0.0;
+        std::memcpy(&value, exact.bytes.data() + 8 * i, 8);
+        const std::uint32_t code =
+            reference::encode(type == NpyType::float16 ? ElementType::fp16 : ElementType::fp32, value);
+        std::memcpy(rounded.bytes.data() + bytes * i, &code, static_cast<std::size_t>(bytes));
+    }
+    harness::write_npy(file, rounded);
+}
+
+/// What append-KV leaves as it is need not stand in the files of its results, as cases/README.md says: the reference writes NaN there.
+TEST(Exchange, AReferenceOfAChainJudgesItself) {
+    for (const std::string one : {"pagedkv/appended[hdim=64,dtype=fp16,mode=batch,seqlen_q=5,appended=5]@1",
+                                  "pagedkv/rotated[dtype=fp16,seqlen_q=1,rope=interleaved,appended=1]@1",
+                                  "splitkv/appended[hdim=64,dtype=fp16,seqlen_q=5,num_splits=3,appended=1]@1",
+                                  "batch_prefill/appended[dtype=fp16,seqlen_q=1,appended=1]@1"}) {
+        const Scratch folder;
+        const std::string tensors = folder / "given";
+        const std::vector<std::string> of_case{"--case", one, "--cases-root", FMHA_CASES_DIR};
+        const auto with = [&](std::vector<std::string> line, const std::vector<std::string>& more) {
+            line.insert(line.end(), of_case.begin(), of_case.end());
+            line.insert(line.end(), more.begin(), more.end());
+            return run(line);
+        };
+        ASSERT_EQ(with({"reference"}, {"--out", tensors}).code, 0) << one;
+        for (const char* name : {"o", "k_out", "v_out"})
+            round_to(NpyType::float16, tensors + "/" + name + ".npy");
+        if (one.find("rope") != std::string::npos) round_to(NpyType::float16, tensors + "/q_out.npy");
+        round_to(NpyType::float32, tensors + "/lse.npy");
+        const Ran judged = with({"check"}, {"--tensors", tensors});
+        EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
+        const Ran compared =
+            run({"compare", one, "--cases-root", FMHA_CASES_DIR, "--tensors", tensors, tensors});
+        EXPECT_EQ(compared.code, 0) << compared.out << compared.err;
+        // A new key that is wrong is seen all the same.
+        NpyArray keys = harness::read_npy(tensors + "/v_out.npy");
+        for (std::size_t i = 0; i < keys.bytes.size(); i += 2)
+            if ((keys.bytes[i + 1] & 0x7CU) != 0x7CU) keys.bytes[i] ^= 1U;
+        harness::write_npy(tensors + "/v_out.npy", keys);
+        const Ran wrong = with({"check"}, {"--tensors", tensors});
+        EXPECT_EQ(wrong.code, 1) << one;
+        EXPECT_THAT(wrong.out, HasSubstr("G5.4 v")) << one;
+    }
+}
+
+} // namespace
+} // namespace fmha::cli
