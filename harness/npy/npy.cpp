@@ -48,6 +48,8 @@ class HeaderParser {
             const std::string key = quoted();
             expect(':');
             if (key == "descr" && !has_descr) {
+                if (accept('['))
+                    fail("the dtype has fields (a structured array); allowed: one number an element");
                 array.type = type(quoted());
                 has_descr = true;
             } else if (key == "fortran_order" && !has_order) {
@@ -177,6 +179,9 @@ NpyArray read_npy(const std::filesystem::path& file) {
     std::error_code unknown; // the opening says why
     if (std::filesystem::is_directory(file, unknown))
         throw InputError(where + ": is a folder, not a .npy file");
+    // The opening of a pipe waits for a writer, for ever if there is none, and its size cannot be asked for.
+    if (std::filesystem::is_fifo(file, unknown))
+        throw InputError(where + ": is a pipe; allowed: a .npy file, whose size is known");
     errno = 0;
     std::ifstream stream(file, std::ios::binary);
     if (!stream) throw InputError(fmt::format("{}: cannot be opened: {}", where, std::strerror(errno)));

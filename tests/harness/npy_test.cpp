@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace fmha::harness {
@@ -106,6 +107,8 @@ TEST(Npy, DamagedFilesAreRefused) {
         {file("{'descr': '<f4', 'colour': 'red'}", 8), "unknown or repeated header key 'colour'"},
         {file("{'descr: <f4}", 8), "a string does not end"},
         {file("descr", 8), "expected '{'"},
+        {file("{'descr': [('a', '<f4'), ('b', '<i2')], 'fortran_order': False, 'shape': (2,), }", 12),
+         "the dtype has fields (a structured array); allowed: one number an element"},
         {file(header("<f4", "(2,)") + "; import os", 8), "text after the header"},
     };
     for (const auto& row : table) {
@@ -119,6 +122,11 @@ TEST(Npy, MissingFilesAndFolders) {
     EXPECT_THAT(complaint("/nonexistent/q.npy"), HasSubstr("/nonexistent/q.npy: cannot be opened"));
     EXPECT_THAT(complaint(std::filesystem::temp_directory_path()), HasSubstr("is a folder"));
     EXPECT_THROW(write_npy("/nonexistent/q.npy", {}), InputError);
+    // Opening it would wait for a writer.
+    std::filesystem::remove(scratch_file());
+    ASSERT_EQ(mkfifo(scratch_file().c_str(), 0600), 0);
+    EXPECT_THAT(complaint(scratch_file()), HasSubstr("is a pipe; allowed: a .npy file"));
+    std::filesystem::remove(scratch_file());
 }
 
 } // namespace
