@@ -236,9 +236,12 @@ class CaseFileReader {
         for (const auto& [names, entry] : value.items()) {
             const std::string key = where + '.' + names;
             Axis axis;
+            std::set<std::string_view> set;
             for (std::size_t begin = 0; begin <= names.size();) {
                 const auto end = std::min(names.find(',', begin), names.size());
                 axis.fields.push_back(&field(names.substr(begin, end - begin), key));
+                for (const auto name : axis.fields.back()->elementary())
+                    if (!set.insert(name).second) fail(key, fmt::format("sets {} twice", name));
                 if (axis.fields.back()->name == "fill") fail(key, "fills are stated by the key \"fill\"");
                 claim(*axis.fields.back(), key);
                 begin = end + 1;

@@ -170,6 +170,8 @@ TEST(Malformed, CaseFiles) {
          "X: each.hdim: sets hdim_v, which set.hdim_v sets too"},
         {"\"pair\": {\"hdim\": [[64]]}",
          "X: pair.hdim: names one field; a field that varies alone belongs to each"},
+        {"\"pair\": {\"hdim,hdim\": [[64, 32]]}", "X: pair.hdim,hdim: sets hdim_q twice"},
+        {"\"pair\": {\"seqlen_k,seqlen\": [[64, 32]]}", "X: pair.seqlen_k,seqlen: sets seqlen_k twice"},
         {"\"pair\": {\"seqlen_q,seqlen_k\": [[1, 2], [3]]}",
          "X: pair.seqlen_q,seqlen_k[1]: expected a list of 2 values, got [3]"},
         {"\"pair\": {\"seqlen_q,seqlen_k\": [[1, 2], [1, 2]]}",
