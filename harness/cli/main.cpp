@@ -2,6 +2,7 @@
 #include "harness/cli/paint.hpp"
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -24,6 +25,8 @@ void occupy_closed_streams() {
 int main(int argc, char** argv) {
     try {
         occupy_closed_streams();
+        // A file that grows beyond `ulimit -f` is one that cannot be written, with a sentence, and no reason to die.
+        std::signal(SIGXFSZ, SIG_IGN);
         const std::vector<std::string> arguments(argv + 1, argv + argc);
         const int code = fmha::cli::run_command_line(
             arguments, fmha::cli::all_commands(),
