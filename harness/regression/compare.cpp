@@ -363,7 +363,9 @@ Verdict compare(const Side& before, const Side& after, const Budget& budget,
             comparison.note(
                 fmt::format("{}: is new, there is nothing to compare it with", shown(series.name)));
     for (const Side* side : {&before, &after})
-        for (const std::string& sentence : side->notes) comparison.note(sentence);
+        for (const std::string& sentence : side->notes)
+            if (side == &before || std::ranges::find(before.notes, sentence) == before.notes.end())
+                comparison.note(sentence);
     Verdict verdict = std::move(comparison).conclude();
     verdict.before = before.label;
     verdict.after = after.label;

@@ -51,6 +51,18 @@ TEST(Gate, TheSameIsGreen) {
     EXPECT_THAT(ran.out, Not(HasSubstr("note:")));
 }
 
+// Both sides of a comparison may be in one store.
+TEST(Gate, ANoteOfBothSidesIsSaidOnce) {
+    const Scratch folder;
+    keep(folder / "new.db", "aaaa", usual());
+    { const store::Recording killed(folder / "new.db", run_of("verify", "aaaa")); }
+    keep(folder / "new.db", "bbbb", usual());
+    const Ran ran = test::run({"gate", "--store", folder / "new.db", "--against", "previous"});
+    const std::size_t said = ran.out.find("has not finished and is left out");
+    ASSERT_NE(said, std::string::npos) << ran.out << ran.err;
+    EXPECT_EQ(ran.out.find("has not finished and is left out", said + 1), std::string::npos) << ran.out;
+}
+
 TEST(Gate, ARedCaseIsRedByName) {
     const Ran ran = gate_after([](Findings& f) {
         f.results[7].outcome = Outcome::failed;
