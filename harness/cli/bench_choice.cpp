@@ -39,7 +39,7 @@ void BenchChoice::declare(OptionSet& options) {
                    "features of the list's "
                    "kernels, with these sizes (a list that is named alone has 2,8,1024,128)");
     options.list("--num-splits", num_splits_,
-                 "With --problems: numbers of splits of split-KV (default: 1,2,4,8)");
+                 "With --problems, or a list alone: numbers of splits of split-KV (default: 1,2,4,8)");
     options.option(
         "--cases-root", root_,
         "Folder that relative case names start from (default: cases here, else the source tree's)");
@@ -72,6 +72,8 @@ void BenchChoice::check() {
     list_.take_configs(files_);
     if (!kernel_filter_.empty() && kernels() == KernelChoice::planned)
         throw InputError("--kernel needs --kernels matching or all");
+    if (!num_splits_.empty() && problems_.empty() && !(files_.empty() && shapes_.empty()))
+        throw InputError("--num-splits needs --problems, or a list that is named alone");
     if (files_.empty() && shapes_.empty() && problems_.empty() && list_.configs().empty() &&
         !list_.restricts())
         throw InputError(

@@ -23,7 +23,19 @@ arch::ArchSet load_archs(const std::string& directory) {
     return directory.empty() ? arch::ArchSet::built_in() : arch::ArchSet::load(directory);
 }
 
+namespace {
+
+/// A list with an architecture twice would have, and count, its kernels twice.
+void refuse_repeated(const std::vector<std::string>& names) {
+    for (auto name = names.begin(); name != names.end(); ++name)
+        if (std::find(names.begin(), name, *name) != name)
+            throw InputError(fmt::format("--arch {}: the architecture is named twice", *name));
+}
+
+} // namespace
+
 std::vector<ArchName> parse_archs(const arch::ArchSet& archs, const std::vector<std::string>& names) {
+    refuse_repeated(names);
     std::vector<ArchName> parsed;
     for (const std::string& name : names) parsed.push_back(archs.at(name).name());
     return parsed;
@@ -32,6 +44,7 @@ std::vector<ArchName> parse_archs(const arch::ArchSet& archs, const std::vector<
 std::vector<ArchName> parse_targets(const arch::ArchSet& archs, catalog::RuleSet rules,
                                     const std::vector<std::string>& names) {
     if (rules != catalog::RuleSet::ck) return parse_archs(archs, names);
+    refuse_repeated(names);
     constexpr std::size_t longest = 16;
     std::vector<ArchName> targets;
     for (const std::string& name : names) {

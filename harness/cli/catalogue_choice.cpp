@@ -166,8 +166,13 @@ void CatalogueChoice::check_ledger_file() const {
     if (!ledger_.empty()) system::check_writable(ledger_);
 }
 
-void CatalogueChoice::check() const {
+void CatalogueChoice::check(bool builds) const {
     if (on()) return;
+    if (const auto given = options_.arguments(); !given.empty() && !builds)
+        throw InputError(
+            fmt::format("{} needs --catalogue, or --config of a sweep; cases of files run on the "
+                        "kernels of house",
+                        given.front()));
     for (const auto& [given, option] : {std::pair{!ledger_.empty(), "--ledger"},
                                         {covering_, "--covering"},
                                         {sample_.has_value(), "--sample"}})

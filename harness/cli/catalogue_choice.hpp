@@ -53,8 +53,9 @@ class CatalogueChoice {
     const std::string& ledger_file() const { return ledger_; }
     /// Throws InputError when it cannot be written.
     void check_ledger_file() const;
-    /// Throws InputError when an option that only a list has was given without one.
-    void check() const;
+    /// Throws InputError when an option that only a list has was given without one. `builds`: the kernels of the list are built,
+    /// for which its options alone name it.
+    void check(bool builds) const;
 
     /// Words from which `fmha merge` makes the same choice again (recorded_catalogue.hpp), for the filter that was chosen with.
     std::vector<std::string> recorded(const std::string& arch_dir) const;

@@ -198,7 +198,14 @@ int EnumerateCommand::run(const Streams& streams) {
     if ((count_only_ || list_) && (names_ || count_ || json))
         throw InputError(
             "--count-only and --list print upstream's lines: leave out --names, --count and --format");
-    if (show_profiles_ || show_columns_ || show_rules_) {
+    if (const int shows = int{show_profiles_} + int{show_columns_} + int{show_rules_}; shows > 0) {
+        if (shows + int{support_} + int{!why_.empty()} + int{!correct_.empty()} + int{names_} + int{count_} +
+                int{count_only_} + int{list_} >
+            1)
+            throw InputError(
+                "--show-rules, --show-profiles and --show-columns print tables of their own: each "
+                "excludes the others, --support, --why, --correct, --names, --count, --count-only "
+                "and --list");
         fmt::print(streams.out, "{}", json ? shown(asked).dump(2) + "\n" : shown_text(asked));
         return all_well;
     }

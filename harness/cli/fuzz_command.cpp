@@ -97,8 +97,7 @@ class FuzzCommand final : public Command {
     }
 
     void check_options() const {
-        for (const auto& [name, value] :
-             {std::pair{"--count", count_}, {"--jobs", jobs_.value_or(1)}, {"--shrink", shrink_}})
+        for (const auto& [name, value] : {std::pair{"--count", count_}, {"--shrink", shrink_}})
             if (value < 0 || value > 1'000'000'000)
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000000", name, value));
         if (!(minutes_ >= 0.0 && minutes_ <= 1e6))

@@ -142,13 +142,18 @@ void ParityCommand::check_options() const {
     needs(!masks_.empty(), "--masks", checkout, "--ck-root");
     needs(!profiles_.empty(), "--profile", checkout || between, "--ck-root or --between");
     needs(!cases_.empty(), "--cases", consistency_ || smoke_, "--consistency or --smoke");
-    needs(!rules_.empty(), "--rules", !checkout && !between, "the golden audit or --consistency");
+    needs(!rules_.empty(), "--rules", !checkout && !between && !smoke_, "the golden audit or --consistency");
+    needs(no_sweep_, "--no-sweep", !checkout && !between && !smoke_, "the golden audit or --consistency");
+    needs(!archs_.empty(), "--arch", !smoke_, "an audit of lists, which --smoke is not");
+    needs(!report_dir_.empty(), "--report", !smoke_ && !accept_, "an audit of lists, without --accept");
     needs(!golden_dir_.empty(), "--golden-dir", !checkout && !between && !consistency_,
           "the golden audit or --smoke");
     needs(!reason_.empty(), "--reason", accept_, "--accept, which keeps it");
     if (!store_.file().empty() && (accept_ || smoke_))
         throw InputError("--store keeps the counts of an audit: it excludes --accept and --smoke");
     if (between && profiles_.size() > 1) throw InputError("--between compares one --profile at a time");
+    if (!cases_.empty() && !std::filesystem::is_directory(cases_))
+        throw InputError(fmt::format("--cases {}: is not a folder", cases_));
     if (!golden_dir_.empty() && !accept_ && !std::filesystem::is_directory(golden_dir_))
         throw InputError(fmt::format("--golden-dir {}: is not a folder", golden_dir_));
 }

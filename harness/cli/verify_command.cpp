@@ -211,7 +211,7 @@ class VerifyCommand final : public Command {
             if (value < 0 || value > 1'000'000)
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
         run_.check(&catalogue_);
-        catalogue_.check();
+        catalogue_.check(compile_only_);
         if (!catalogue_.on() && !family_.empty() && family_ != "all")
             static_cast<void>(parse_option<ApiFamily>("--family", family_));
         if (catalogue_.on() && shrink_ > 0)

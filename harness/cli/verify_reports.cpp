@@ -28,7 +28,14 @@ void VerifyReports::declare(OptionSet& options) {
 
 std::vector<std::string> VerifyReports::sections() const {
     std::vector<std::string> texts;
-    for (const std::string& file : sections_) texts.push_back(input_text(file));
+    for (const std::string& file : sections_) {
+        texts.push_back(input_text(file));
+        if (!texts.back().starts_with("<section"))
+            throw InputError(
+                fmt::format("--section {}: is no section of a page, as fmha gate --html, fmha history "
+                            "--html and fmha parity --report write them",
+                            file));
+    }
     return texts;
 }
 

@@ -20,6 +20,42 @@ using test::Scratch;
 using testing::AllOf;
 using testing::HasSubstr;
 
+/// Options that the command would not look at are refused rather than left aside.
+TEST(Options, ThatChangeNothingAreRefused) {
+    const Scratch folder;
+    const std::string one = "fwd/tiny[hdim=8,seqlen=1,dtype=fp32]@1",
+                      needs_list = " needs --catalogue, or --config";
+    struct Row {
+        std::vector<std::string> line;
+        std::string sentence;
+    };
+    const std::vector<Row> table{
+        {{"verify", one, "--rules", "claim"}, "--rules" + needs_list},
+        {{"verify", one, "--profile", "nobody"}, "--profile" + needs_list},
+        {{"verify", one, "--max-kernels", "2"}, "--max-kernels" + needs_list},
+        {{"verify", one, "--where-file", folder / "none"}, "--where-file" + needs_list},
+        {{"bench", one, "--num-splits", "3"}, "--num-splits needs --problems"},
+        {{"parity", "--smoke", "--rules", "claim"}, "--rules needs the golden audit or --consistency"},
+        {{"parity", "--smoke", "--arch", "gfx950"}, "--arch needs an audit of lists"},
+        {{"parity", "--smoke", "--report", folder / "r"}, "--report needs an audit of lists"},
+        {{"parity", "--smoke", "--no-sweep"}, "--no-sweep needs the golden audit"},
+        {{"parity", "--consistency", "--cases", folder / "none"}, "none: is not a folder"},
+        {{"enumerate", "--show-rules", "--show-columns"}, "print tables of their own"},
+        {{"enumerate", "--show-rules", "--count"}, "print tables of their own"},
+        {{"enumerate", "--arch", "gfx950,gfx950"}, "--arch gfx950: the architecture is named twice"},
+        {{"enumerate", "--rules", "ck", "--arch", "gfx942", "--arch", "gfx942"},
+         "gfx942: the architecture is named"},
+        {{"fuzz", "--jobs", "-1"}, "--jobs is -1; allowed: 1 to 1024"},
+        {{"verify", one, "--section", FMHA_CASES_DIR "/fwd/tiny.json"}, "tiny.json: is no section of a page"},
+    };
+    for (const Row& row : table) {
+        const Ran ran = run(row.line);
+        EXPECT_EQ(ran.code, 2) << row.sentence;
+        EXPECT_THAT(ran.err, HasSubstr(row.sentence));
+        EXPECT_EQ(ran.out, "") << row.sentence;
+    }
+}
+
 TEST(ArchDir, StandsWhereverArchDoes) {
     int with_arch = 0;
     for (const auto& command : all_commands()) {
