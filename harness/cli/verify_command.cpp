@@ -30,6 +30,8 @@
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace fmha::cli {
@@ -200,8 +202,22 @@ class VerifyCommand final : public Command {
                                                                       harness::kernel_families_of(cases));
         if (const auto devices = target.devices(); devices.size() > 1)
             report.info.devices = harness::shares_of_devices(report.results, devices);
+        if (auto others = without_kernel(report.results, cases); !others.empty())
+            report.info.left_out.push_back(std::move(others));
         if (auto sampled = sampled_shapes(report.results, target.runs_row_tiles()); !sampled.empty())
             report.info.left_out.push_back(std::move(sampled));
+    }
+
+    /// How many cases have no kernel of a name that --kernel asks for; empty for none.
+    std::string without_kernel(const std::vector<harness::CaseResult>& results,
+                               const std::vector<Case>& cases) const {
+        std::set<std::string_view> judged;
+        for (const auto& result : results) judged.insert(result.name);
+        const auto left = std::ranges::count_if(cases, [&](const Case& c) { return !judged.contains(c.id); });
+        if (left == 0 || run_.kernel_filter().empty()) return {};
+        return fmt::format(
+            "{} of {} cases were not asked: none of the kernels that accept them has a name like {}", left,
+            cases.size(), run_.kernel_filter());
     }
 
     void check_options() const {

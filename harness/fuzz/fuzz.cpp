@@ -23,22 +23,27 @@ std::int64_t sum(const std::map<std::string, std::int64_t>& counts) {
                            [](std::int64_t all, const auto& entry) { return all + entry.second; });
 }
 
-/// A case that contradicts itself, or whose data cannot be made, as a result: it was drawn, not written by a person.
+/// A case that contradicts itself, whose data cannot be made, or that no kernel of the name asked for takes, as a result: it was drawn,
+/// not written by a person.
 CaseResult undone(const Case& c, const std::string& sentence) {
     CaseResult result;
     result.name = c.id;
     result.family = std::string(to_string(c.family));
     result.outcome = Outcome::refused_unexpectedly;
-    result.message = "no case: " + sentence;
+    result.message = sentence;
     return result;
 }
 
 std::vector<CaseResult> results_of(const Case& c, const KernelSource& source, const CaseRunOptions& options) {
     try {
         check_form(c, c.id);
-        return run_case(c, source, options);
+        std::vector<CaseResult> results = run_case(c, source, options);
+        if (results.empty())
+            results.push_back(
+                undone(c, fmt::format("no accepting kernel has a name like {}", options.kernel_filter)));
+        return results;
     } catch (const InputError& error) {
-        return {undone(c, error.what())};
+        return {undone(c, std::string("no case: ") + error.what())};
     }
 }
 

@@ -56,6 +56,23 @@ TEST(Options, ThatChangeNothingAreRefused) {
     }
 }
 
+/// Cases that --kernel leaves no kernel are counted, and a problem of `fmha fuzz` without one is a refusal with its reason.
+TEST(Options, ANameThatNoKernelHasIsSaid) {
+    const Scratch folder;
+    const Ran verified = run({"verify", "fwd/tiny", "--cases-root", FMHA_CASES_DIR, "--kernels", "all",
+                              "--kernel", "nobody*", "--jobs", "1", "--html", folder / "page.html"});
+    EXPECT_EQ(verified.code, 1);
+    EXPECT_THAT(verified.out,
+                HasSubstr("72 of 72 cases were not asked: none of the kernels that accept them has a "
+                          "name like nobody*"));
+    const Ran fuzzed =
+        run({"fuzz", "--cases-root", FMHA_CASES_DIR, "--count", "2", "--minutes", "0", "--family",
+             "fwd_appendkv", "--seed", "1", "--jobs", "1", "--kernels", "all", "--kernel", "nobody*"});
+    EXPECT_EQ(fuzzed.code, 1);
+    EXPECT_THAT(fuzzed.out, HasSubstr("2 generated   0 executed   0 red   2 refused"));
+    EXPECT_THAT(fuzzed.out, HasSubstr("no accepting kernel has a name like nobody*"));
+}
+
 TEST(ArchDir, StandsWhereverArchDoes) {
     int with_arch = 0;
     for (const auto& command : all_commands()) {
