@@ -270,6 +270,10 @@ class Compiling(unittest.TestCase):
             self.assertIn("command fmha", setup_fmha_dispatcher(config_of(), self.folder / "two").error)
         with mock.patch.dict(os.environ, {"FMHA_TARGET": "moon"}):
             self.assertIn("FMHA_TARGET is 'moon'; allowed: host, device", setup_fmha_dispatcher(config_of(), self.folder / "three").error)
+        for number in ("first", "-1", ""):
+            with mock.patch.dict(os.environ, {"FMHA_DEVICE": number}):
+                self.assertIn(f"FMHA_DEVICE is {number!r}; allowed: the number of a device", setup_fmha_dispatcher(config_of(), self.folder / "four").error)
+        self.assertEqual(self.calls(), [], "nothing is compiled for a device that is not named")
 
 
 if __name__ == "__main__":

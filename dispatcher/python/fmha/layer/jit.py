@@ -35,13 +35,24 @@ def library() -> Library:
     return load()
 
 
+def _device_number() -> int:
+    """Of FMHA_DEVICE."""
+    named = os.environ.get("FMHA_DEVICE", "0")
+    if not (named.isascii() and named.isdigit()):
+        raise SetupError(f"FMHA_DEVICE is {named!r}; allowed: the number of a device, from 0 on")
+    return int(named)
+
+
 def target_of(arch: str) -> str:
     """Where kernels of an architecture run: on the device when this machine's GPU is one, else on the host. FMHA_TARGET decides
     when it is set."""
     named = os.environ.get("FMHA_TARGET")
     if named is not None and named not in TARGETS:
         raise SetupError(f"FMHA_TARGET is {named!r}; allowed: {', '.join(TARGETS)}")
-    return named or ("device" if device_arch() == arch else "host")
+    target = named or ("device" if device_arch() == arch else "host")
+    if target == "device":
+        _device_number()  # before anything is compiled for it
+    return target
 
 
 def _log(verbose: bool, text: str) -> None:
@@ -125,7 +136,7 @@ class _Plan:
 def _runner(target: str, config: FmhaKernelConfig, where: str, kernels_dir: str, path: str) -> FmhaRunner:
     def opened() -> Context:
         if target == "device":
-            return Context(library(), kernels_dir=kernels_dir, device=int(os.environ.get("FMHA_DEVICE", "0")))
+            return Context(library(), kernels_dir=kernels_dir, device=_device_number())
         context = Context(library(), config.gfx_arch)
         context.keep(where)
         return context
