@@ -76,6 +76,14 @@ __attribute__((device)) inline void pack_results(float* p) {
     });
 }
 
+template <ElementType type>
+__attribute__((device)) inline void pack_quotients(float* p) {
+    Machine().each([&](int t) {
+        reinterpret_cast<std::uint32_t*>(p)[t] =
+            Machine::pack_quotients(p + 1024 + t * 8, type, type == ElementType::fp4 ? p[t] : 0x1p-7F);
+    });
+}
+
 } // namespace
 
 #define PROBE(name)                                                                                          \
@@ -95,6 +103,17 @@ FMHA_KERNEL pack_fp8_ocp(float* p) { pack<ElementType::fp8_ocp>(p); }
 FMHA_KERNEL pack_fp8_fnuz(float* p) { pack<ElementType::fp8_fnuz>(p); }
 FMHA_KERNEL pack_bf8_ocp(float* p) { pack<ElementType::bf8_ocp>(p); }
 FMHA_KERNEL pack_bf8_fnuz(float* p) { pack<ElementType::bf8_fnuz>(p); }
+
+#if defined(__gfx942__)
+FMHA_KERNEL quotients_fp8(float* p) { pack_quotients<ElementType::fp8_fnuz>(p); }
+FMHA_KERNEL quotients_bf8(float* p) { pack_quotients<ElementType::bf8_fnuz>(p); }
+#elif defined(__gfx950__) || defined(__GFX12__)
+FMHA_KERNEL quotients_fp8(float* p) { pack_quotients<ElementType::fp8_ocp>(p); }
+FMHA_KERNEL quotients_bf8(float* p) { pack_quotients<ElementType::bf8_ocp>(p); }
+#endif
+#if defined(__gfx950__)
+FMHA_KERNEL quotients_fp4(float* p) { pack_quotients<ElementType::fp4>(p); }
+#endif
 
 FMHA_KERNEL pack_fp4(float* p) { pack<ElementType::fp4>(p); }
 

@@ -293,6 +293,9 @@ struct WeightPlan {
     LaneSwap swaps[2] = {};
     std::int8_t swap_count = 0;
     std::int16_t block_maxima = 1; ///< registers a thread: the largest weights of blocks of depth
+
+    /// Blocks of depth have scales of their own, which follow from the weights.
+    FMHA_DEVICE constexpr bool has_own_scales() const { return type == ElementType::fp4; }
 };
 
 /// The plan of forward attention: scores = query · keyᵀ, output += weights · value.

@@ -20,7 +20,8 @@ class Weights {
         const ProductPlan& p = consumer();
         auto weights = block_.template registers<std::uint32_t, Piece, &WeightPlan::words>();
         const int own = p.left_elements / p.copies; // of a fragment, before lanes exchange theirs
-        if (p.scale_block != 0) scale_weights(scores, weights);
+        auto powers = block_.template registers<float, Piece, &WeightPlan::block_maxima>();
+        if (p.scale_block != 0) scale_weights(scores, weights, powers);
         const float factor = carried ? 1.0F : weight_scale();
         const int fragments = p.depth_fragments, per_word = 32 / element_bits(plan().type);
         block_.machine.each([&](int thread) {
@@ -36,12 +37,18 @@ class Weights {
                     for (int e = 0; e < own; e += per_word) {
                         float x[8];
                         FMHA_UNROLL
-                        for (int i = 0; i < per_word; ++i)
-                            x[i] = scores.x.at(thread, from + plan().source[e + i]) * factor;
+                        for (int i = 0; i < per_word; ++i) {
+                            x[i] = scores.x.at(thread, from + plan().source[e + i]);
+                            if constexpr (!divides) x[i] *= factor;
+                        }
+                        float divisor = 1.0F / factor;
+                        if constexpr (divides) // the keys of a word share a block
+                            if (plan().has_own_scales())
+                                divisor = powers.at(thread, block_of<Tile>(from + plan().source[e]));
                         weights.at(thread, to + e / per_word) =
                             element_bits(plan().type) == 32
                                 ? block_.machine.round_operand(std::bit_cast<std::uint32_t>(x[0]))
-                                : block_.machine.pack_results(x, plan().type);
+                                : packed(x, divisor);
                     }
                 }
             }
@@ -73,6 +80,14 @@ class Weights {
     /// e4m3 has too few binades for weights in [0, 1]; moving them up costs nothing (T-6).
     FMHA_DEVICE float weight_scale() const {
         return static_cast<float>(1U << static_cast<unsigned>(weight_shift()));
+    }
+
+    static constexpr bool divides = Block::Machine::packs_quotients;
+    FMHA_DEVICE std::uint32_t packed(const float* x, float divisor) const {
+        if constexpr (divides)
+            return block_.machine.pack_quotients(x, plan().type, divisor);
+        else
+            return block_.machine.pack_results(x, plan().type);
     }
 
     /// RDNA 3: a half-wave holds the weights of half of a fragment's keys, four words a lane, and an operand needs all of them in
@@ -135,61 +150,71 @@ class Weights {
         });
     }
 
+    /// The number of the block of keys that a register of the scores belongs to, of all blocks that a lane has weights of.
+    template <class Tile>
+    FMHA_DEVICE int block_of(int at) const {
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        const ProductPlan& second = consumer();
+        const int blocks = second.depth_fragments * (second.depth / second.scale_block);
+        const int tile = at / acc.fragment % acc.column_tiles, row = at / acc.fragment / acc.column_tiles;
+        const int key = tile * acc.cols + acc.col_of_register[at % acc.fragment];
+        return (row * acc.row_slots + acc.slot_of_register[at % acc.fragment]) * blocks +
+               key / second.scale_block;
+    }
+
     /// Weights of 4 bits share a power of two in every block of keys, so that the largest of a row comes close to the
-    /// type's; those of 8 bits need none. The power that a lane's block has goes behind each fragment.
-    template <class Tile, class Registers>
-    FMHA_DEVICE void scale_weights(Tile& scores, Registers& weights) {
+    /// type's; those of 8 bits need none. The power that a lane's block has goes behind each fragment, those of all blocks to `powers`.
+    template <class Tile, class Registers, class Powers>
+    FMHA_DEVICE void scale_weights(const Tile& scores, Registers& weights, Powers& powers) {
         const ProductPlan& second = consumer();
         const int block = second.scale_block, blocks = second.depth_fragments * (second.depth / block);
         const int of_fragment = second.depth / block, fragments = blocks / of_fragment;
-        const bool shared = plan().type == ElementType::fp4;
-        auto largest = block_.template registers<float, Piece, &WeightPlan::block_maxima>();
-        const auto each_weight = [&](auto f) { // f(register, register of its block's maximum)
-            each_place<Tile::piece>(
-                block_, [&](int at, int slot, int, int col) { f(at, slot * blocks + col / block); });
-        };
+        const bool shared = plan().has_own_scales();
         if (shared) {
             block_.machine.each([&](int thread) {
                 FMHA_UNROLL
-                for (int i = 0; i < plan().block_maxima; ++i) largest.at(thread, i) = 0.0F;
-                each_weight([&](int at, int of_block) {
-                    largest.at(thread, of_block) =
-                        __builtin_fmaxf(largest.at(thread, of_block), scores.x.at(thread, at));
-                });
+                for (int i = 0; i < plan().block_maxima; ++i) powers.at(thread, i) = 0.0F;
+                FMHA_UNROLL
+                for (int at = 0; at < layout_of<Tile::piece>(block_).registers; ++at) {
+                    float& largest = powers.at(thread, block_of<Tile>(at));
+                    largest = __builtin_fmaxf(largest, scores.x.at(thread, at));
+                }
             });
             FMHA_UNROLL
             for (int bit = 1; bit < 64; bit *= 2)
                 if ((layout_of<Tile::piece>(block_).sharing_lanes & bit) != 0)
-                    block_.machine.fold(largest, bit,
+                    block_.machine.fold(powers, bit,
                                         [this](float a, float b) { return block_.machine.larger(a, b); });
         }
         block_.machine.each([&](int thread) {
-            if (shared)
-                each_weight([&](int at, int of_block) {
-                    scores.x.at(thread, at) *= std::bit_cast<float>(
-                        (254U - fp4_scale(largest.at(thread, of_block))) << 23U); // 1 / the power
-                });
+            if (shared) {
+                FMHA_UNROLL
+                for (int i = 0; i < plan().block_maxima; ++i)
+                    powers.at(thread, i) = fp4_power(powers.at(thread, i));
+            }
             const int own = second.left_scale.k.of_lane(block_.lane(thread)) / block;
             FMHA_UNROLL
             for (int i = 0; i < layout_of<Tile::piece>(block_).row_tiles * fragments; ++i) {
-                float weight = 0.0F;
+                float power = 0.0F;
                 FMHA_UNROLL
                 for (int b = 0; b < of_fragment; ++b) {
                     const float candidate =
-                        largest.at(thread, i / fragments * blocks + i % fragments * of_fragment + b);
-                    weight = b == own ? candidate : weight;
+                        powers.at(thread, i / fragments * blocks + i % fragments * of_fragment + b);
+                    power = b == own ? candidate : power;
                 }
                 constexpr std::uint32_t one = 127;
                 weights.at(thread, i * second.left_fragment + second.left_words) =
-                    shared ? fp4_scale(weight) : one;
+                    shared ? std::bit_cast<std::uint32_t>(power) >> 23U : one;
             }
         });
     }
-    /// The code of the smallest power of two, 2^e, with largest ≤ 6 · 2^e.
-    FMHA_DEVICE static std::uint32_t fp4_scale(float largest) {
+    /// The smallest power of two, 2^e, with largest ≤ 6 · 2^e, or the smallest normal number.
+    FMHA_DEVICE static float fp4_power(float largest) {
         // 6 is 1.5 · 2^2: half of the mantissas reach the next binade.
-        const std::uint32_t binade = (std::bit_cast<std::uint32_t>(largest) + 0x3FFFFFU) >> 23U;
-        return binade > 3U ? binade - 2U : 1U;
+        constexpr std::uint32_t binade = 1U << 23U;
+        const std::uint32_t reached = (std::bit_cast<std::uint32_t>(largest) + 0x3FFFFFU) & ~(binade - 1U);
+        const std::uint32_t least = 3U * binade;
+        return std::bit_cast<float>((reached > least ? reached : least) - 2U * binade);
     }
 
     /// Lanes that differ in `swap.lane_bit` trade the words that differ in the element bit: afterwards both bits have

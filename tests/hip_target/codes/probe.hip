@@ -94,28 +94,38 @@ __device__ inline std::uint32_t encode_by_instruction(float x) {
 template <ElementType type>
 __attribute__((device)) inline void probe(const ProbeArgs& args) {
     constexpr auto instruction = static_cast<int>(Way::instruction), program = static_cast<int>(Way::program),
-                   machine = static_cast<int>(Way::machine);
+                   machine = static_cast<int>(Way::machine), quotient = static_cast<int>(Way::quotient);
     const std::int64_t i = thread_of_grid();
     if (i < args.code_count) {
         const auto code = static_cast<std::uint32_t>(i);
         args.decoded[instruction][i] = decode_by_instruction<type>(code);
         args.decoded[program][i] = kernels::decode(code, kernels::format_of(type));
-        args.decoded[machine][i] = Machine().unpack(code, type);
+        args.decoded[machine][i] = args.decoded[quotient][i] = Machine().unpack(code, type);
     }
     if (i < args.value_count) {
         constexpr int packed = 32 / element_bits(type);
         const float x = args.values[i];
-        float same[packed];
-        for (int n = 0; n < packed; ++n) same[n] = x;
+        constexpr float divisor = 4.0F;
+        float same[packed], multiple[packed];
+        for (int n = 0; n < packed; ++n) {
+            same[n] = x;
+            multiple[n] = divisor * x;
+        }
         args.encoded[instruction][i] = encode_by_instruction<type>(x);
         args.encoded[program][i] = kernels::encode(x, type);
         // Every element of the word should have the same code; where they differ, the word is handed out, which is none.
-        const std::uint32_t word = Machine().pack(same, type);
-        const std::uint32_t first = word & (0xFFFFFFFFU >> static_cast<unsigned>(32 - element_bits(type)));
-        const std::uint32_t all = first * (packed == 2   ? 0x00010001U
-                                           : packed == 4 ? 0x01010101U
-                                                         : 0x11111111U);
-        args.encoded[machine][i] = word == all ? first : word;
+        const auto code_of = [](std::uint32_t word) {
+            const std::uint32_t first =
+                word & (0xFFFFFFFFU >> static_cast<unsigned>(32 - element_bits(type)));
+            const std::uint32_t all = first * (packed == 2   ? 0x00010001U
+                                               : packed == 4 ? 0x01010101U
+                                                             : 0x11111111U);
+            return word == all ? first : word;
+        };
+        args.encoded[machine][i] = code_of(Machine().pack(same, type));
+        args.encoded[quotient][i] = args.encoded[machine][i];
+        if constexpr (Machine::packs_quotients && element_bits(type) < 16) // four times the largest are infinite
+            args.encoded[quotient][i] = code_of(Machine().pack_quotients(multiple, type, divisor));
     }
 }
 

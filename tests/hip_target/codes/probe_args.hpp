@@ -10,8 +10,9 @@ enum class Way : std::uint8_t {
     instruction, ///< the architecture's own conversion, bare
     program,     ///< kernels/programs/formats.hpp, compiled for the device
     machine,     ///< the machine's pack, which kernels store with; it has no counterpart that decodes
+    quotient,    ///< the same of four times the value divided by four, by which kernels narrow weights
 };
-inline constexpr int ways = 3;
+inline constexpr int ways = 4;
 
 inline constexpr int probe_threads = 256;
 

@@ -204,6 +204,20 @@ TEST(Scalars, FollowTheContracts) {
     EXPECT_EQ(machine.pack(values, ElementType::fp32), 0x3F800000U);
 }
 
+TEST(Quotients, AreRoundedWithinTheRangeOfTheirTypeAlone) {
+    const float values[8] = {1.0F, -2.0F, 3.0F, 0.5F, 0.0F, 1.5F, -1.0F, 12.0F};
+    EXPECT_EQ(EmulatedMachine::pack_quotients(values, ElementType::fp16, 2.0F), 0xBC003800U);
+    EXPECT_EQ(EmulatedMachine::pack_quotients(values, ElementType::fp8_ocp, 0x1p-7F), 0x687CF870U);
+    EXPECT_THROW(static_cast<void>(EmulatedMachine::pack_quotients(values, ElementType::fp8_ocp, 0x1p-8F)),
+                 EmulationError);
+    EXPECT_EQ(EmulatedMachine::pack_quotients(values, ElementType::fp4, 2.0F), 0x792003A1U);
+    EXPECT_THROW(static_cast<void>(EmulatedMachine::pack_quotients(values, ElementType::fp4, 1.0F)),
+                 EmulationError);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const float numbers[4] = {nan, nan, nan, nan};
+    EXPECT_EQ(EmulatedMachine::pack_quotients(numbers, ElementType::fp8_ocp, 0x1p-8F) & 0x7FU, 0x7FU);
+}
+
 TEST(GlobalRead, IsZeroWhereNothingExists) {
     const std::uint32_t from[4] = {1, 2, 3, 4};
     const char* bytes = reinterpret_cast<const char*>(from);

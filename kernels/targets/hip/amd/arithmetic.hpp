@@ -52,6 +52,10 @@ struct Arithmetic {
                                                                              ElementType type) {
         return amd::pack_results(x, type);
     }
+    __attribute__((device, always_inline)) static std::uint32_t
+    pack_quotients(const float* x, ElementType type, float divisor) {
+        return amd::pack_quotients(x, type, divisor);
+    }
     __attribute__((device, always_inline)) static std::uint32_t round_operand(std::uint32_t word) {
         return word;
     }

@@ -35,7 +35,7 @@ class Machine : public Arithmetic {
 #else
     static constexpr bool adds_products = false; ///< two instructions a pair, with absolute values or without
 #endif
-    static constexpr bool adds_pairs = true, ends_buffers = true;
+    static constexpr bool adds_pairs = true, ends_buffers = true, packs_quotients = true;
     static constexpr bool reads_rows_by_offset =
         false; ///< the base is two registers more, which gfx1100 has not
 

@@ -24,33 +24,50 @@ __attribute__((device, always_inline)) inline float saturate(float x, float larg
     return x != x ? x : __builtin_amdgcn_fmed3f(x, -largest, largest);
 }
 
-__attribute__((device, always_inline)) inline std::uint32_t pack_8bit(const float* x, ElementType type) {
-    const float largest = kernels::format_of(type).largest;
-    const float x0 = saturate(x[0], largest), x1 = saturate(x[1], largest);
-    const float x2 = saturate(x[2], largest), x3 = saturate(x[3], largest);
-    int word = 0;
+/// Of four numbers within the range of `type`, or NaN. Both halves of the word are written: no instruction clears it before.
+__attribute__((device, always_inline)) inline std::uint32_t pack_within(const float* x, ElementType type) {
+    int word;
+    asm("" : "=v"(word));
     if (type == fp8) {
-        word = __builtin_amdgcn_cvt_pk_fp8_f32(x0, x1, word, false);
-        word = __builtin_amdgcn_cvt_pk_fp8_f32(x2, x3, word, true);
+        word = __builtin_amdgcn_cvt_pk_fp8_f32(x[0], x[1], word, false);
+        word = __builtin_amdgcn_cvt_pk_fp8_f32(x[2], x[3], word, true);
     } else {
-        word = __builtin_amdgcn_cvt_pk_bf8_f32(x0, x1, word, false);
-        word = __builtin_amdgcn_cvt_pk_bf8_f32(x2, x3, word, true);
+        word = __builtin_amdgcn_cvt_pk_bf8_f32(x[0], x[1], word, false);
+        word = __builtin_amdgcn_cvt_pk_bf8_f32(x[2], x[3], word, true);
     }
     return static_cast<std::uint32_t>(word);
+}
+__attribute__((device, always_inline)) inline std::uint32_t pack_8bit(const float* x, ElementType type) {
+    const float largest = kernels::format_of(type).largest;
+    const float within[4] = {saturate(x[0], largest), saturate(x[1], largest), saturate(x[2], largest),
+                             saturate(x[3], largest)};
+    return pack_within(within, type);
 }
 #endif
 
 #if defined(__gfx950__)
-/// Eight values of 4 bits, two a byte.
-__attribute__((device, always_inline)) inline std::uint32_t pack_fp4(const float* x) {
-    constexpr float unscaled = 1.0F;
-    const float largest = kernels::format_of(ElementType::fp4).largest;
-    const auto at = [&](int i) { return saturate(x[i], largest); };
-    std::uint32_t word = 0;
-    word = __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, at(0), at(1), unscaled, 0);
-    word = __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, at(2), at(3), unscaled, 1);
-    word = __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, at(4), at(5), unscaled, 2);
-    return __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, at(6), at(7), unscaled, 3);
+/// Eight quotients x / divisor of 4 bits, two a byte. Conversions of this chip divide by a power of two.
+__attribute__((device, always_inline)) inline std::uint32_t pack_fp4(const float* x, float divisor) {
+    std::uint32_t word;
+    asm("" : "=v"(word));
+    word = __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, x[0], x[1], divisor, 0);
+    word = __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, x[2], x[3], divisor, 1);
+    word = __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, x[4], x[5], divisor, 2);
+    return __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, x[6], x[7], divisor, 3);
+}
+/// Four quotients of 8 bits.
+__attribute__((device, always_inline)) inline std::uint32_t pack_within(const float* x, ElementType type,
+                                                                        float divisor) {
+    Vector<short, 2> word;
+    asm("" : "=v"(word));
+    if (type == fp8) {
+        word = __builtin_amdgcn_cvt_scalef32_pk_fp8_f32(word, x[0], x[1], divisor, false);
+        word = __builtin_amdgcn_cvt_scalef32_pk_fp8_f32(word, x[2], x[3], divisor, true);
+    } else {
+        word = __builtin_amdgcn_cvt_scalef32_pk_bf8_f32(word, x[0], x[1], divisor, false);
+        word = __builtin_amdgcn_cvt_scalef32_pk_bf8_f32(word, x[2], x[3], divisor, true);
+    }
+    return __builtin_bit_cast(std::uint32_t, word);
 }
 #endif
 
@@ -75,7 +92,14 @@ __attribute__((device, always_inline)) inline std::uint32_t pack(const float* x,
     if (type == fp8 || type == bf8) return pack_8bit(x, type);
 #endif
 #if defined(__gfx950__)
-    if (type == ElementType::fp4) return pack_fp4(x);
+    if (type == ElementType::fp4) {
+        constexpr int values = 8;
+        const float largest = kernels::format_of(type).largest;
+        float within[values];
+#pragma unroll
+        for (int i = 0; i < values; ++i) within[i] = saturate(x[i], largest);
+        return pack_fp4(within, 1.0F);
+    }
 #endif
     const int bits = element_bits(type);
     std::uint32_t word = 0;
@@ -93,6 +117,27 @@ __attribute__((device, always_inline)) inline std::uint32_t pack_results(const f
         return __builtin_amdgcn_perm(round_upper_half(x[1]), round_upper_half(x[0]), upper_halves);
 #endif
     return pack(x, type);
+}
+
+/// The same of results divided by a power of two. Of 8 and 4 bits the quotients are within the type's range, or NaN: nothing saturates.
+__attribute__((device, always_inline)) inline std::uint32_t pack_quotients(const float* x, ElementType type,
+                                                                           float divisor) {
+#if defined(__gfx950__)
+    if (type == ElementType::fp4) return pack_fp4(x, divisor);
+    if (type == fp8 || type == bf8) return pack_within(x, type, divisor);
+#endif
+    constexpr int most = 4;
+    float y[most];
+#pragma unroll
+    for (int i = 0; i < 32 / element_bits(type); i += 2) {
+        const Vector<float, 2> pair = Vector<float, 2>{x[i], x[i + 1]} * (1.0F / divisor);
+        y[i] = pair[0];
+        y[i + 1] = pair[1];
+    }
+#if defined(__gfx942__) || defined(__GFX12__)
+    if (type == fp8 || type == bf8) return pack_within(y, type);
+#endif
+    return pack_results(y, type);
 }
 
 } // namespace fmha::hip_target::amd

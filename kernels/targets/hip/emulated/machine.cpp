@@ -3,6 +3,7 @@
 #include "dispatcher/types/element.hpp"
 #include "kernels/programs/formats.hpp"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <fmt/format.h>
@@ -210,6 +211,21 @@ float EmulatedMachine::log(float x) {
 float EmulatedMachine::unpack(std::uint32_t bits, ElementType type) {
     return element_bits(type) == 32 ? std::bit_cast<float>(bits)
                                     : kernels::decode(bits, kernels::format_of(type));
+}
+
+std::uint32_t EmulatedMachine::pack_quotients(const float* x, ElementType type, float divisor) {
+    const int values = 32 / element_bits(type);
+    std::array<float, 8> quotients{};
+    for (int i = 0; i < values; ++i) {
+        float& quotient = quotients[static_cast<std::size_t>(i)];
+        quotient = x[i] * (1.0F / divisor);
+        if (element_bits(type) <= 8 && std::fabs(quotient) > kernels::format_of(type).largest)
+            throw EmulationError(
+                Hazard::out_of_range,
+                fmt::format("out_of_range: {} is not within the range of the type that it becomes",
+                            quotient));
+    }
+    return pack(quotients.data(), type);
 }
 
 std::uint32_t EmulatedMachine::pack(const float* x, ElementType type) {

@@ -35,7 +35,7 @@ class EmulatedMachine {
     static constexpr bool has_tile_copies = true, has_step_copies = true;
     static constexpr bool has_load_matrix = true, has_transposing_read = true;
     static constexpr bool adds_pairs = true, adds_products = true, ends_buffers = true,
-                          reads_rows_by_offset = true;
+                          reads_rows_by_offset = true, packs_quotients = true;
 
     template <class T, int = 0>
     using Registers = EmulatedRegisters<T>;
@@ -251,6 +251,7 @@ class EmulatedMachine {
     static float unpack(std::uint32_t bits, ElementType type);
     static std::uint32_t pack(const float* x, ElementType type);
     static std::uint32_t pack_results(const float* x, ElementType type) { return pack(x, type); }
+    static std::uint32_t pack_quotients(const float* x, ElementType type, float divisor);
     static float product(float a, float b) {
         volatile float rounded = a * b; // no operand of a fused operation
         return rounded;
