@@ -192,17 +192,19 @@ class RegisterCopies {
                 FMHA_UNROLL
                 for (int c = 0; c < unit; ++c) {
                     const int word = c * size / 4;
-                    const auto place = static_cast<unsigned>(c * size % 4);
-                    // Bytes of two lines' words: those of the lower one first.
+                    const int byte = c * size % 4;
+                    constexpr std::uint32_t low_halves = 0x05040100U, high_halves = 0x07060302U;
+                    const std::uint32_t halves =
+                        (size == 1 ? byte % 2 : byte) == 0 ? low_halves : high_halves;
+                    // Of two lines' words, those of the lower one first: bytes of two columns, or a half of one.
                     const auto pair = [&](int k) {
                         const std::uint32_t low = patch.line[k].word[word],
                                             high = patch.line[k + 1].word[word];
-                        const unsigned first = size == 1 ? 0x0400U : 0x05040100U,
-                                       each = size == 1 ? 0x0101U : 0x01010101U;
-                        return block_.machine.select_bytes(high, low, first + place * each);
+                        const std::uint32_t bytes = byte < 2 ? 0x05010400U : 0x07030602U;
+                        return block_.machine.select_bytes(high, low, size == 1 ? bytes : halves);
                     };
                     std::uint32_t words[2] = {pair(0), pair(2)};
-                    if (size == 1) words[0] = block_.machine.select_bytes(words[1], words[0], 0x05040100U);
+                    if (size == 1) words[0] = block_.machine.select_bytes(words[1], words[0], halves);
                     write_patch<Operand>(thread, address, index / patches * unit + c, index % patches * 4,
                                          words);
                 }

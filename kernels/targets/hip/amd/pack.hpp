@@ -77,6 +77,10 @@ __attribute__((device, always_inline)) inline float unpack(std::uint32_t bits, E
     if (type == ElementType::bf16) return __builtin_bit_cast(float, bits << 16U);
     if (type == ElementType::fp16)
         return static_cast<float>(__builtin_bit_cast(_Float16, static_cast<std::uint16_t>(bits)));
+#if defined(__gfx942__) || defined(__gfx950__) || defined(__GFX12__)
+    if (type == fp8) return __builtin_amdgcn_cvt_f32_fp8(static_cast<int>(bits), 0);
+    if (type == bf8) return __builtin_amdgcn_cvt_f32_bf8(static_cast<int>(bits), 0);
+#endif
     return kernels::decode(bits, kernels::format_of(type));
 }
 
