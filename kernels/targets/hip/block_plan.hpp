@@ -130,7 +130,7 @@ constexpr bool keeps_parts(MatrixUnit unit, const AccumulatorPlan& output, bool 
     switch (unit) {
     case MatrixUnit::cdna2:
     case MatrixUnit::cdna3:
-        return output.registers >= many && output.registers < full;
+        return output.registers >= many && output.registers < full && !has_dropout;
     case MatrixUnit::rdna3:
         return output.registers >= full;
     case MatrixUnit::rdna4:

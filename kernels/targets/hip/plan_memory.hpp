@@ -45,8 +45,19 @@ constexpr Image operand_image(const BlockPlan& plan, const OperandPlan& operand,
 
 /// Whether accumulators and query take so many registers of CDNA that a SIMD holds one wave, which then has registers to spare.
 constexpr bool has_simd_alone(const BlockPlan& plan) {
+    // 8 bits need registers beside that for conversions.
+    const int most = element_bits(plan.key.type) <= 8 ? 208 : 255;
     return is_cdna(plan.unit) &&
-           plan.first.acc.registers + plan.second.acc.registers + plan.query.words >= 256;
+           plan.first.acc.registers + plan.second.acc.registers + plan.query.words > most;
+}
+
+/// Blocks that registers let a compute unit of CDNA hold, roughly.
+constexpr int blocks_by_registers(const BlockPlan& plan) {
+    constexpr int registers = 512, beside = 40, simds = 4;
+    const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words + beside;
+    const int waves = registers / taken > 1 ? registers / taken : 1;
+    const int blocks = waves * simds * plan.wave_size / plan.threads;
+    return blocks > 1 ? blocks : 1;
 }
 
 /// How many steps of `bytes` bytes LDS may hold beside `rest` bytes: as many as leave room for the blocks that registers let a compute
@@ -55,12 +66,9 @@ constexpr int step_buffers(const BlockPlan& plan, int bytes, int rest, int pages
     if (plan.unit != MatrixUnit::cdna4) return 2;
     for (const OperandPlan* operand : {&plan.key, &plan.value})
         if (operand->copy_words == 0 || operand->copies(plan.threads) == 0) return 2;
-    constexpr int registers = 512, beside = 40, simds = 4, most = 8;
+    constexpr int most = 8;
     const int reached = 65536 - pages;
-    const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words + beside;
-    const int waves = registers / taken > 1 ? registers / taken : 1;
-    const int blocks = waves * simds * plan.wave_size / plan.threads;
-    const int room = lds_limit(plan.unit) / (blocks > 1 ? blocks : 1) - rest;
+    const int room = lds_limit(plan.unit) / blocks_by_registers(plan) - rest;
     const int steps = plan.key.steps() + plan.value.steps();
     int found = 2;
     for (int buffers = 3; buffers <= most && buffers <= steps; ++buffers)
@@ -300,23 +308,56 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     // Scales come with the step, in the padding of its lines.
     if (!steps || !is_cdna(plan.unit) || plan.first.scale_block != 0) return;
     const int size_k = element_bits(key.type) / 8, size_v = element_bits(value.type) / 8;
-    const int key_words = copy_words(plan, tile.n0, tile.k0 * size_k, 16);
+    const int key_words = copy_words(plan, tile.n0, key.step * size_k, 16);
     if (key_words == 0) return;
     plan.staging.async = AsyncCopies::steps;
     key.copy_words = static_cast<std::int8_t>(key_words);
     const bool by_columns =
         !column && has_transposing_read(plan.unit, value.type) && plan_transposed_reads(plan.second, value);
     if (value.by_column && !column && !by_columns) return;
-    const int words = column ? copy_words(plan, tile.n1, tile.k1 * size_v, value.order.run() * size_v)
-                             : copy_words(plan, tile.k1, tile.n1 * size_v, 16);
+    const int words = column ? copy_words(plan, tile.n1, value.step * size_v, value.order.run() * size_v)
+                             : copy_words(plan, value.step, tile.n1 * size_v, 16);
     if (words == 0) return;
     value.copy_words = static_cast<std::int8_t>(words);
     value.reads_transposed = by_columns;
     value.by_column = column;
 }
 
+/// Joins as many of the program's steps of an operand, `step` deep, as have up to `most` bytes.
+constexpr void join_steps(OperandPlan& operand, int step, int most) {
+    operand.step = narrow(step);
+    const int bytes = operand.columns * element_bits(operand.type) / 8;
+    while (operand.depth % (2 * operand.step) == 0 && 2 * operand.step * bytes <= most)
+        operand.step = narrow(2 * operand.step);
+    operand.joins_steps = operand.step > step;
+}
+
+/// Steps of 8 bits of CDNA 3, and scaled ones: their products are over before the next step has come from memory, so that several come as
+/// one where LDS keeps room for the blocks that registers have room for. Of scaled ones a thread reads the next step ahead, for which a wave
+/// with 256 channels, or with biases of a tile, has no registers. False when they stay as they are.
+constexpr bool plan_joined_steps(BlockPlan& plan, const KernelConfig& cfg) {
+    const bool mx =
+        plan.first.scale_block != 0 && !has_simd_alone(plan) && cfg.signature.bias != BiasType::elementwise;
+    if ((plan.unit != MatrixUnit::cdna3 || element_bits(plan.key.type) != 8) && !mx) return false;
+    const Tile& tile = cfg.algorithm.tile;
+    for (int most = 16384; most >= 8192; most /= 2) {
+        join_steps(plan.key, tile.k0, most);
+        join_steps(plan.value, tile.k1, most);
+        plan_copies(plan, cfg, true);
+        if (mx) plan_scales(plan);
+        if (plan_lds(plan, cfg) && (mx || plan.staging.async == AsyncCopies::steps) &&
+            plan.lds_bytes * blocks_by_registers(plan) <= lds_limit(plan.unit))
+            return true;
+    }
+    join_steps(plan.key, tile.k0, 0);
+    join_steps(plan.value, tile.k1, 0);
+    if (mx) plan_scales(plan);
+    return false;
+}
+
 /// Copies and LDS. Returns false when they do not fit.
 constexpr bool plan_staging(BlockPlan& plan, const KernelConfig& cfg) {
+    if (plan_joined_steps(plan, cfg)) return true;
     plan_copies(plan, cfg, true);
     if (plan_lds(plan, cfg)) return true;
     if (plan.staging.async != AsyncCopies::steps) return false;

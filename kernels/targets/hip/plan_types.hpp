@@ -221,6 +221,7 @@ struct OperandPlan {
     Image image;
     std::int32_t stage = 0;        ///< bytes from one stage to the next; 0 = one stage
     std::int16_t scale_blocks = 0; ///< scales of one line of a step, of at most four blocks
+    bool joins_steps = false;      ///< a step has several of the program's, which takes them in their order
 
     FMHA_DEVICE constexpr bool has_scales() const { return scale_blocks != 0; }
     FMHA_DEVICE constexpr int steps() const { return depth / step; }

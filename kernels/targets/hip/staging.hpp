@@ -168,6 +168,11 @@ class Staging {
             step = {place<Operand>(stage_), first};
             return;
         }
+        if constexpr (Block::template may<Operand>(&OperandPlan::joins_steps))
+            if (const int part = first % plan_of<Operand>().step; part != 0) {
+                step.depth0 = part; // it came with the part before
+                return;
+            }
         if constexpr (takes_many)
             if (plan().buffers > 2) {
                 step = {arrive_of_many<Operand>(first / plan_of<Operand>().step), 0};
