@@ -196,15 +196,20 @@ class RegisterCopies {
                     constexpr std::uint32_t low_halves = 0x05040100U, high_halves = 0x07060302U;
                     const std::uint32_t halves =
                         (size == 1 ? byte % 2 : byte) == 0 ? low_halves : high_halves;
-                    // Of two lines' words, those of the lower one first: bytes of two columns, or a half of one.
+                    // Of two lines' words, those of the lower one first: bytes of two columns or of one, or a half.
                     const auto pair = [&](int k) {
                         const std::uint32_t low = patch.line[k].word[word],
                                             high = patch.line[k + 1].word[word];
-                        const std::uint32_t bytes = byte < 2 ? 0x05010400U : 0x07030602U;
+                        const std::uint32_t bytes = !Block::Machine::pairs_columns
+                                                        ? 0x0400U + static_cast<unsigned>(byte) * 0x0101U
+                                                    : byte < 2 ? 0x05010400U
+                                                               : 0x07030602U;
                         return block_.machine.select_bytes(high, low, size == 1 ? bytes : halves);
                     };
                     std::uint32_t words[2] = {pair(0), pair(2)};
-                    if (size == 1) words[0] = block_.machine.select_bytes(words[1], words[0], halves);
+                    if (size == 1)
+                        words[0] = block_.machine.select_bytes(
+                            words[1], words[0], Block::Machine::pairs_columns ? halves : low_halves);
                     write_patch<Operand>(thread, address, index / patches * unit + c, index % patches * 4,
                                          words);
                 }

@@ -36,6 +36,7 @@ class Machine : public Arithmetic {
     static constexpr bool adds_products = false; ///< two instructions a pair, with absolute values or without
 #endif
     static constexpr bool adds_pairs = true, ends_buffers = true, packs_quotients = true;
+    static constexpr bool pairs_columns = true; ///< bytes of two columns at once where patches are transposed
     static constexpr bool reads_rows_by_offset =
         false; ///< the base is two registers more, which gfx1100 has not
 

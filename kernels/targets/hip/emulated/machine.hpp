@@ -35,7 +35,7 @@ class EmulatedMachine {
     static constexpr bool has_tile_copies = true, has_step_copies = true;
     static constexpr bool has_load_matrix = true, has_transposing_read = true;
     static constexpr bool adds_pairs = true, adds_products = true, ends_buffers = true,
-                          reads_rows_by_offset = true, packs_quotients = true;
+                          reads_rows_by_offset = true, packs_quotients = true, pairs_columns = true;
 
     template <class T, int = 0>
     using Registers = EmulatedRegisters<T>;

@@ -58,7 +58,8 @@ class Machine {
         true; ///< of a window; an address of 64 bits a row takes more instructions
     static constexpr bool adds_products = false;
     static constexpr bool packs_quotients = false;
-    static constexpr bool adds_pairs = false; ///< two running sums a row are registers that it has not
+    static constexpr bool pairs_columns = false; ///< its kernels were measured with the other way
+    static constexpr bool adds_pairs = false;    ///< two running sums a row are registers that it has not
 
     FMHA_DEVICE static constexpr int threads() { return block_threads; }
     FMHA_DEVICE static constexpr int wave_size() { return 32; }
