@@ -61,20 +61,29 @@ class TileMemory {
             // in their branch do not wait for the end of both, with a whole tile of biases in registers.
             if (from.reads_at_once(run)) {
                 if constexpr (Block::Machine::ends_buffers) {
-                    // Settled sums keep their order, and a read behind one would wait for it: all of a group are read first.
-                    std::uint32_t bits[reads_under_way];
+                    // Settled sums keep their order, and a read behind one would wait for it: all of a group are read first, and of
+                    // biases of 8 and 32 bits on CDNA the next group too, for which others have no registers.
+                    constexpr int two_groups = 2 * reads_under_way;
+                    const bool cdna = Block::Machine::has_step_copies;
+                    const int ahead = cdna && element_bits(type) != 16 ? reads_under_way : 0;
+                    std::uint32_t bits[two_groups];
+                    const auto add_group = [&](int group) {
+                        FMHA_UNROLL
+                        for (int i = group; i < group + reads_under_way && i < acc.registers; i += run)
+                            add_bits(i, bits + i % two_groups);
+                    };
                     each_place<Tile::piece>(
                         block_,
                         [&](int at, int, int row, int col) {
                             const int first = at % reads_under_way;
                             if (first == 0) block_.machine.in_order();
                             from.elements_of_lines(block_.machine, thread, row_of_lane + row,
-                                                   col_of_lane + col, run, bits + first);
+                                                   col_of_lane + col, run, bits + at % two_groups);
                             if (first + run < reads_under_way && at + run < acc.registers) return;
-                            FMHA_UNROLL
-                            for (int i = 0; i <= first; i += run) add_bits(at - first + i, bits + i);
+                            if (at >= ahead) add_group(at - first - ahead);
                         },
                         run);
+                    if (ahead > 0) add_group((acc.registers - 1) / reads_under_way * reads_under_way);
                 } else {
                     each_place<Tile::piece>(
                         block_,

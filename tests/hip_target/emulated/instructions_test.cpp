@@ -210,6 +210,9 @@ TEST(Maxima, LagBehindOnAmdWhereWeightsHaveRoomAndTheOutputIsLarge) {
     EXPECT_TRUE(plan("gfx942", DataType::fp16, 128).rows.sums_in_parts);
     EXPECT_FALSE(plan("gfx942", DataType::fp16, 256).rows.sums_in_parts) << "registers are full";
     EXPECT_FALSE(plan("gfx950", DataType::fp16, 128).rows.sums_in_parts);
+    const AccumulatorPlan output = plan("gfx942", DataType::fp16, 128).second.acc;
+    EXPECT_TRUE(planning::keeps_parts(MatrixUnit::cdna3, output, false));
+    EXPECT_FALSE(planning::keeps_parts(MatrixUnit::cdna3, output, true)) << "scores would be there twice";
     EXPECT_FALSE(plan("sm_90", DataType::fp16, 128).rows.sums_in_parts);
 }
 
@@ -265,6 +268,44 @@ TEST(WavesAlone, ReadAheadWithTheRegistersThatTheyHaveToSpare) {
     const BlockPlan rdna = plan("gfx1100", 256, Pipeline::qr);
     EXPECT_FALSE(rdna.query.parked || rdna.staging.reads_first) << "its file has no halves";
     EXPECT_EQ(rdna.second.reads_ahead, 0);
+}
+
+TEST(JoinedSteps, ComeWhereLdsKeepsRoomForTheBlocksThatRegistersHold) {
+    const auto plan = [](const std::string& arch, DataType type, int channels, auto change) {
+        KernelConfig config = smallest_house_kernel(arch, [&](const KernelConfig& c) {
+            return c.signature.data_type == type && c.algorithm.tile.n1 == channels &&
+                   c.algorithm.tile.m0 == 128;
+        });
+        config.signature.bias = BiasType::no_bias;
+        config.signature.has_dropout = false;
+        change(config.signature);
+        const BlockPlan joined = plan_of(config);
+        EXPECT_EQ(joined.key.joins_steps, joined.key.step > config.algorithm.tile.k0);
+        EXPECT_EQ(joined.value.joins_steps, joined.value.step > config.algorithm.tile.k1);
+        for (const OperandPlan* operand : {&joined.key, &joined.value})
+            if (operand->has_scales()) EXPECT_EQ(operand->scale_blocks, operand->step / 32);
+        return joined;
+    };
+    const auto plain = [](Signature&) {};
+    const BlockPlan two_blocks = plan("gfx942", DataType::fp8bf16, 128, plain);
+    EXPECT_EQ(two_blocks.key.step, 64);
+    EXPECT_EQ(two_blocks.value.step, 64);
+    EXPECT_LE(2 * two_blocks.lds_bytes, 65536);
+    EXPECT_FALSE(two_blocks.query.parked);
+    const BlockPlan alone = plan("gfx942", DataType::fp8bf16, 256, plain);
+    EXPECT_EQ(alone.key.step, 128);
+    EXPECT_EQ(alone.value.step, 64);
+    EXPECT_TRUE(alone.query.parked) << "212 registers are too many for a second wave";
+    EXPECT_EQ(plan("gfx942", DataType::fp8bf16, 128, [](Signature& s) { s.has_dropout = true; }).key.step, 32)
+        << "random bytes take the room of a second block";
+    EXPECT_FALSE(plan("gfx942", DataType::fp16, 128, plain).key.joins_steps);
+    EXPECT_FALSE(plan("gfx950", DataType::fp8bf16, 128, plain).key.joins_steps) << "several are under way";
+    EXPECT_EQ(plan("gfx950", DataType::mxfp8, 128, plain).value.step, 128);
+    EXPECT_EQ(plan("gfx950", DataType::mxfp4, 128, plain).key.step, 128);
+    EXPECT_FALSE(plan("gfx950", DataType::mxfp8, 128, [](Signature& s) {
+                     s.bias = BiasType::elementwise;
+                 }).value.joins_steps);
+    EXPECT_FALSE(plan("gfx950", DataType::mxfp8, 256, plain).value.joins_steps);
 }
 
 TEST(WavesTogether, ReadAheadOnCdna4WhereTheyHaveTheRegisters) {
