@@ -136,19 +136,20 @@ FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring,
         });
 }
 
-/// F-2 to F-5: scores become logits in base 2, −∞ where a key is hidden.
+/// F-2 to F-5: scores, which may be `scaled` already, become logits in base 2, −∞ where a key is hidden.
 template <Masking masking = Masking::if_needed, class Ctx, class Scores, class Args>
 FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
-                                  const Matrix& bias, std::int64_t row0, const KeyTile& at) {
+                                  const Matrix& bias, std::int64_t row0, const KeyTile& at,
+                                  bool scaled = false) {
     const auto& has = ctx.cfg().signature;
     // Descales are constant within a tile.
     const float scale =
         ctx.scale(args.score) * scoring.descale.q_at(args.quant, row0) * scoring.descale.k_at(args.quant, at);
     if (has.has_logits_soft_cap)
         ctx.soft_cap(scores, scale / args.score.logits_soft_cap, ctx.to_base2(args.score.logits_soft_cap));
-    else if (has.bias != BiasType::no_bias)
+    else if (has.bias != BiasType::no_bias && !scaled)
         ctx.scale_all(scores, ctx.to_base2(scale)); // by pairs, which compilers do not find behind a bias
-    else
+    else if (!scaled)
         ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
 
     bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
@@ -305,8 +306,11 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
     auto scores = ctx.scores();
     auto out = ctx.output();
     auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
+    [[maybe_unused]] auto row_descales = ctx.rows();
 
     ctx.load(query, in.q, row0, 0);
+    if constexpr (requires { in.load_descales(ctx, row_descales, args, scoring.descale, row0); })
+        in.load_descales(ctx, row_descales, args, scoring.descale, row0);
     ctx.fill(out, 0.0F);
     begin_rows(ctx, scoring, top, total, row0);
     ctx.split_rows(total); // where that pays, lanes exchange their sums once, not in every tile
@@ -322,7 +326,12 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
     // Few rows wait for memory: all of the next tile is asked for before the present one is multiplied. Many rows need the
     // registers first, and have time for their values while they multiply keys.
     const bool ahead_of_use = ctx.tiles_ahead();
-    prefetch_tile(ctx, key, value, in, tile_at(tiles.first()), channel0, ahead_of_use);
+    const auto prefetch = [&](const KeyTile& at) {
+        if constexpr (requires { in.prefetch_descales(ctx, args, scoring.descale, at); })
+            in.prefetch_descales(ctx, args, scoring.descale, at);
+        prefetch_tile(ctx, key, value, in, at, channel0, ahead_of_use);
+    };
+    prefetch(tile_at(tiles.first()));
     ctx.commit();
 
     for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
@@ -335,8 +344,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         }
 
         const auto prefetch_next = [&] {
-            if (tiles.next(t) < tiles.end)
-                prefetch_tile(ctx, key, value, in, tile_at(tiles.next(t)), channel0, ahead_of_use);
+            if (tiles.next(t) < tiles.end) prefetch(tile_at(tiles.next(t)));
             ctx.commit();
         };
         ctx.wait(ahead_of_use ? 0 : 1); // the keys are there, the values may still be on their way
@@ -344,9 +352,12 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         multiply_keys(ctx, scores, query, key, in.keys(at), at.row);
         if (!ahead_of_use) prefetch_next();
 
-        if constexpr (requires { in.descale_tokens(ctx, scores, args, scoring.descale, row0, at); })
-            in.descale_tokens(ctx, scores, args, scoring.descale, row0, at);
-        scores_to_logits(ctx, scores, args, scoring, in.bias, row0, at);
+        bool scaled = false;
+        if constexpr (requires {
+                          in.descale_tokens(ctx, scores, args, scoring.descale, row0, at, row_descales);
+                      })
+            scaled = in.descale_tokens(ctx, scores, args, scoring.descale, row0, at, row_descales);
+        scores_to_logits(ctx, scores, args, scoring, in.bias, row0, at, scaled);
         logits_to_weights(ctx, scores, top, total, shrink, ctx.slack());
         ctx.scale_rows(out, shrink);
         // F-9 after the sum, because the normaliser uses undropped weights (D-3).

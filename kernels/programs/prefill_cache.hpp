@@ -82,24 +82,75 @@ struct PrefillMatrices : FwdMatrices {
     FMHA_DEVICE Matrix keys(const KeyTile& tile) const { return of_tile(k, tile); }
     FMHA_DEVICE Matrix values(const KeyTile& tile) const { return of_tile(v, tile); }
 
-    /// scores = scores · the descales of their query row and of their key (15.5).
-    template <class Ctx, class Scores>
-    FMHA_DEVICE void descale_tokens(Ctx& ctx, Scores& scores, const BatchPrefillArgs& args,
-                                    const Descales& descale, std::int64_t row0, const KeyTile& at) const {
-        if (ctx.cfg().signature.qscale != QScale::per_token_head) return;
+    /// Where descales of keys come ahead: those of the rows of a block, once, and of the keys of a tile, ahead of its keys.
+    template <class Ctx, class Rows>
+    FMHA_DEVICE void load_descales(Ctx& ctx, Rows& to, const BatchPrefillArgs& args, const Descales& descale,
+                                   std::int64_t row0) const {
+        if (!brings_descales(ctx)) return;
+        const std::int64_t rows = seqlen_q - row0;
+        const float scale = scales_rows(ctx) ? ctx.to_base2(ctx.scale(args.score)) : 1.0F;
+        ctx.set_rows(to,
+                     [&](int r) { return r < rows ? of_row(args.quant, descale, row0 + r) * scale : 0.0F; });
+    }
+    template <class Ctx>
+    FMHA_DEVICE void prefetch_descales(Ctx& ctx, const BatchPrefillArgs& args, const Descales& descale,
+                                       const KeyTile& at) const {
+        if constexpr (requires { ctx.descales_ahead(); }) {
+            if (!brings_descales(ctx)) return;
+            const TensorView& of_keys = args.quant.k_descale;
+            const auto* first = static_cast<const float*>(of_keys.data) + descale.k_origin;
+            const int slots = 1 << page_bits;
+            ctx.prefetch_descales(
+                of_tile(k, at).paged, static_cast<int>(at.end - at.first), [&](int key, std::uint32_t page) {
+                    const KeyPlace found = ctx.scale_place(gathers ? KeyPlace{page, key & (slots - 1)}
+                                                                   : KeyPlace{at.page, at.slot + key});
+                    return first + of_keys.offset(found.page, 0, found.slot, 0);
+                });
+        }
+    }
+
+    /// scores = scores · the descales of their query row and of their key (15.5); `of_rows` has those that were loaded. Whether the scores
+    /// are scaled, too.
+    template <class Ctx, class Scores, class Rows>
+    FMHA_DEVICE bool descale_tokens(Ctx& ctx, Scores& scores, const BatchPrefillArgs& args,
+                                    const Descales& descale, std::int64_t row0, const KeyTile& at,
+                                    const Rows& of_rows) const {
+        if (ctx.cfg().signature.qscale != QScale::per_token_head) return false;
+        if constexpr (requires { ctx.descales_ahead(); })
+            if (brings_descales(ctx)) {
+                ctx.descale(scores, of_rows);
+                return scales_rows(ctx);
+            }
         const QuantArgs& quant = args.quant;
         const std::int64_t rows = seqlen_q - row0, keys = at.end - at.first;
         ctx.map(scores, [&](float s, int r, int c) {
             if (r >= rows || c >= keys) return 0.0F;
             const KeyPlace key = ctx.scale_place(place(at.first + c));
-            return s * (Descales::read(quant.q_descale,
-                                       descale.q_origin + (start_q + row0 + r) * quant.q_descale.row_stride) *
+            return s * (of_row(quant, descale, row0 + r) *
                         Descales::read(quant.k_descale,
                                        descale.k_origin + quant.k_descale.offset(key.page, 0, key.slot, 0)));
         });
+        return false;
     }
 
   private:
+    template <class Ctx>
+    FMHA_DEVICE static bool brings_descales(Ctx& ctx) {
+        if constexpr (requires { ctx.descales_ahead(); })
+            return ctx.descales_ahead();
+        else
+            return false;
+    }
+    /// Whether the descales of rows have the scale of all scores, which a soft-cap multiplies by itself.
+    template <class Ctx>
+    FMHA_DEVICE static bool scales_rows(Ctx& ctx) {
+        return !ctx.cfg().signature.has_logits_soft_cap;
+    }
+    FMHA_DEVICE float of_row(const QuantArgs& quant, const Descales& descale, std::int64_t row) const {
+        return Descales::read(quant.q_descale,
+                              descale.q_origin + (start_q + row) * quant.q_descale.row_stride);
+    }
+
     /// log2 of a power of two.
     FMHA_DEVICE static constexpr std::int32_t bits_of(std::int64_t page_size) {
         std::int32_t bits = 0;

@@ -255,7 +255,7 @@ bool token_descales_are_right() {
     kernels::KeyTile tile;
     tile.first = key0;
     tile.end = key0 + keys;
-    in.descale_tokens(ctx, scores, args, kernels::Descales{}, row0, tile);
+    in.descale_tokens(ctx, scores, args, kernels::Descales{}, row0, tile, std::vector<float>{});
     bool right = true;
     for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < keys; ++c)

@@ -103,11 +103,20 @@ constexpr void plan_right_operands(const KernelConfig& cfg, const ElementTypes& 
                            cfg.signature.kv_layout == KvLayout::linear &&
                            cfg.signature.page_size % tile.n0 == 0;
     plan.staging.gathers = api_traits_of(cfg.signature.family).lists_pages && !as_others;
-    plan.staging.pages_ahead = cdna && plan.staging.gathers && cfg.signature.page_size % tile.n0 != 0;
+    const bool small_pages = cfg.signature.page_size % tile.n0 != 0;
+    plan.staging.pages_ahead = cdna && plan.staging.gathers && small_pages;
+    // Those of 16 bits in large pages have no scalar registers for another buffer's descriptor with 256 channels.
+    plan.staging.gathers_steps =
+        plan.staging.pages_ahead || (cdna && plan.staging.gathers && element_bits(types.k) == 8);
     // Waves copy as many as they have lanes.
-    if (plan.staging.pages_ahead)
-        plan.staging.page_slots = narrow((tile.n0 / cfg.signature.page_size + plan.wave_size - 1) /
-                                         plan.wave_size * plan.wave_size);
+    const auto whole_waves = [&](std::int64_t slots) {
+        return narrow((static_cast<int>(slots) + plan.wave_size - 1) / plan.wave_size * plan.wave_size);
+    };
+    if (plan.staging.pages_ahead) plan.staging.page_slots = whole_waves(tile.n0 / cfg.signature.page_size);
+    const AccumulatorPlan& scores = plan.first.acc;
+    if (cdna && plan.unit != MatrixUnit::cdna2 && cfg.signature.qscale == QScale::per_token_head &&
+        scores.run == StagingPlan::descale_run && scores.column_waves == 1)
+        plan.staging.descale_slots = whole_waves(tile.n0);
     // Vectors of the vectorized layout of V are slots of one channel (B-3).
     plan.value.stored_by_column =
         cfg.signature.v_layout == VLayout::column || cfg.signature.kv_layout == KvLayout::vectorized;

@@ -90,7 +90,7 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     if (plan.query.place == OperandPlace::lds) query = Image::padded(tile.m0, tile.k0max, plan.query.type);
     if (cfg.signature.has_dropout) plan.random = Image::padded(tile.n0, tile.m0, ElementType::uint8);
 
-    const int pages = 2 * plan.staging.page_bytes();
+    const int pages = 2 * plan.staging.ahead_bytes();
     const int rest = query.bytes() + plan.random.bytes() + pages;
     if (plan.staging.async == AsyncCopies::tiles) {
         plan.random.offset = query.bytes();
@@ -305,6 +305,8 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     // Rows in small pages have no address that the lanes of a copy could share. CDNA 3 copies from addresses of lanes too, but word by
     // word, four times as many as through registers.
     if (plan.staging.pages_ahead && plan.unit != MatrixUnit::cdna4) return;
+    // Nor do vectors of 8 bits gain there, whose every word has an address in registers.
+    if (plan.staging.gathers && element_bits(key.type) == 8 && plan.unit == MatrixUnit::cdna3) return;
     // Scales come with the step, in the padding of its lines.
     if (!steps || !is_cdna(plan.unit) || plan.first.scale_block != 0) return;
     const int size_k = element_bits(key.type) / 8, size_v = element_bits(value.type) / 8;

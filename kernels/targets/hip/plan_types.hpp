@@ -247,11 +247,16 @@ struct StagingPlan {
         false; ///< whole tiles of all operands are asked for while the tiles before them are worked on
     bool gathers =
         false; ///< rows of the operands may lie in pages that are smaller than a tile, or in vectors
+    /// … and units of a step that exists as a whole are read at once, others one by one in a loop.
+    bool gathers_steps = false;
     /// Pages of the rows of a tile come to LDS while the tile before is worked on: where, and room for how many, twice.
     bool pages_ahead = false;
     std::int16_t page_slots = 0;
     std::int32_t pages_at = 0;
-    bool takes_heads = false; ///< rows of several heads may share a tile (kernels::HeadRows)
+    /// The same of descales of a tile's keys, behind the pages: how many; 0 where they are read as the scores need them.
+    std::int16_t descale_slots = 0;
+    static constexpr int descale_run = 4; ///< keys that a lane has one after another
+    bool takes_heads = false;             ///< rows of several heads may share a tile (kernels::HeadRows)
     /// A thread keeps its place over the loop: in copies through registers, and in those straight to LDS of the first operand too,
     /// not of the second alone.
     bool keeps_places = false;
@@ -269,7 +274,12 @@ struct StagingPlan {
     /// Registers a thread for the step that is read ahead, and its scales. At least one, because devices know no arrays of none.
     std::int16_t ahead_words = 1, ahead_scales = 1;
 
-    FMHA_DEVICE constexpr int page_bytes() const { return 4 * page_slots; } ///< of the pages of one tile
+    /// Of what comes ahead about the keys of one tile.
+    FMHA_DEVICE constexpr int ahead_bytes() const { return 4 * (page_slots + descale_slots); }
+    /// Where descales of the keys of a tile are, those of one and of the next in turn.
+    FMHA_DEVICE constexpr int descales_at(int stage) const {
+        return pages_at + stage * ahead_bytes() + 4 * page_slots;
+    }
     FMHA_DEVICE constexpr bool copies_through_registers() const { return async != AsyncCopies::tiles; }
 };
 

@@ -68,10 +68,11 @@ class RegisterCopies {
     FMHA_DEVICE void gather_lines(const Image& image, int address, const TileView& tile, const Part& part,
                                   bool by_place) {
         const int unit = 4 * words / tile.element_size, per_line = part.elements / unit;
+        const int threads = block_.plan().threads;
+        const int step = may_gather_steps ? block_.machine.scalar(threads) : threads; // as in `copy_units`
         block_.machine.each([&](int thread) {
             FMHA_NO_UNROLL
-            for (int index = block_.machine.local(thread); index < part.lines * per_line;
-                 index += block_.plan().threads) {
+            for (int index = block_.machine.local(thread); index < part.lines * per_line; index += step) {
                 const int line = index / per_line, element = index % per_line * unit;
                 Words<words> bits{};
                 gather(tile, thread, part.line + line, part.element + element, bits);
@@ -156,6 +157,7 @@ class RegisterCopies {
     typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_scales> ahead_scales_;
 
     static constexpr bool may_gather = Block::template may<Piece>(&StagingPlan::gathers);
+    static constexpr bool may_gather_steps = Block::template may<Piece>(&StagingPlan::gathers_steps);
     static constexpr bool may_look_up = Block::template may<Piece>(&StagingPlan::pages_ahead);
     static constexpr bool may_read_ahead = Block::template may<Piece>(&StagingPlan::read_ahead);
 
@@ -254,6 +256,9 @@ class RegisterCopies {
         if constexpr (may_look_up)
             if (plan().pages_ahead && tile.whole)
                 return tile.read_looked_up<count>(block_.machine, thread, corner, line, element);
+        if constexpr (may_gather_steps)
+            if (plan().gathers_steps && tile.whole)
+                return tile.read_in_page<count>(block_.machine, thread, corner, line, element);
         if constexpr (may_gather)
             if (plan().gathers)
                 return tile.read_in_places<count>(block_.machine, thread, corner.line + line,
@@ -284,12 +289,12 @@ class RegisterCopies {
                             block_.machine.landed(ahead_.at(thread, w));
                     }
             };
-            const bool missing = may_look_up && plan().pages_ahead && !tile.whole;
+            const bool missing = may_gather_steps && plan().gathers_steps && !tile.whole;
             if (missing && phase == Phase::read) return;
             if (missing || (known != Units::aligned && tile.granule < 16)) {
                 receive();
                 // A loop also where it has a single round: so the loop model knows that this is no way of every tile.
-                const int step = may_look_up ? block_.machine.scalar(threads) : threads;
+                const int step = may_gather_steps ? block_.machine.scalar(threads) : threads;
                 FMHA_NO_UNROLL
                 for (int index = block_.machine.local(thread); index < total; index += step)
                     write(thread, index, read(thread, index, 0));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/programs/key_loop.hpp"
+#include "kernels/targets/hip/key_descales.hpp"
 #include "kernels/targets/hip/tile_copies.hpp"
 
 #include <cstddef>
@@ -35,7 +36,7 @@ class Staging {
     }
 
   public:
-    FMHA_DEVICE explicit Staging(const Block& block) : block_(block), copies_(block) {}
+    FMHA_DEVICE explicit Staging(const Block& block) : block_(block), copies_(block), descales_(block) {}
 
     FMHA_DEVICE bool tiles_ahead() const { return plan().tiles_ahead; }
 
@@ -51,7 +52,7 @@ class Staging {
         if constexpr (Machine::has_step_copies)
             if (plan().pages_ahead) {
                 pages_ ^= 1;
-                const int to = plan().pages_at + pages_ * plan().page_bytes();
+                const int to = plan().pages_at + pages_ * plan().ahead_bytes();
                 copies_.copy_pages(to, paged, first, end);
                 block_.machine.commit_copies();
                 if (!looked_up_) {
@@ -62,6 +63,21 @@ class Staging {
                 return to;
             }
         return 0;
+    }
+
+    FMHA_DEVICE bool descales_ahead() const requires(Machine::has_step_copies) {
+        return plan().descale_slots > 0;
+    }
+    /// Starts to bring the descales of the keys of the next tile to LDS, ahead of the keys: who waits for these has them. That of the first
+    /// key is `number`, which is called for keys of the tile that exist, `keys` of them; with the page, where `look_up` knows it.
+    template <class Number>
+    FMHA_DEVICE void prefetch_descales(const kernels::PagedRows& paged, int keys, Number number) {
+        descales_.bring(stage_ ^ 1, paged, keys, number);
+    }
+    /// tile[r, c] *= row[r] · the descale of key c of the tile that is worked on.
+    template <class Tile, class Rows>
+    FMHA_DEVICE void descale(Tile& tile, const Rows& rows) {
+        descales_.apply(stage_, tile, rows);
     }
 
     template <auto Operand>
@@ -132,6 +148,7 @@ class Staging {
     bool looked_up_ = false;
     bool apart_ = true, met_ = false; ///< waves copy and read lines of their own; they have met once
     TileCopies<Block, Piece> copies_;
+    KeyDescales<Block, Piece> descales_;
 
     template <auto Operand>
     FMHA_DEVICE const OperandPlan& plan_of() const {
@@ -283,9 +300,9 @@ class Staging {
             }
         const int address = place<all[0]>(next_buffer());
         copy(address, plan().read_ahead ? Phase::write : Phase::whole);
-        // The pages of the next tile were asked for before what has just arrived, or with the first step of this one.
+        // What the next tile needs first was asked for before what has just arrived, or with the first step of this one.
         if constexpr (Machine::has_step_copies)
-            if (plan().pages_ahead) block_.machine.wait_single_copies(0);
+            if (plan().ahead_bytes() > 0) block_.machine.wait_single_copies(0);
         block_.machine.barrier();
         return address;
     }

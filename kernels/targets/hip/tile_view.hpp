@@ -160,6 +160,16 @@ struct TileView {
         return out;
     }
 
+    /// The same of a page that holds whole tiles.
+    template <int count, class Machine>
+    FMHA_DEVICE Words<count> read_in_page(Machine& machine, int thread, const Corner& corner, int line,
+                                          int element) const {
+        Words<count> out;
+        machine.template global_read<count>(thread, data + in_page(corner.line, corner.element),
+                                            in_page(line, element), true, out.word);
+        return out;
+    }
+
     /// Whether `count` elements, from a multiple of their number on, are read at once.
     FMHA_DEVICE bool reads_at_once(int count) const {
         const int bytes = count * element_size;
