@@ -106,8 +106,8 @@ constexpr void plan_right_operands(const KernelConfig& cfg, const ElementTypes& 
     const bool small_pages = cfg.signature.page_size % tile.n0 != 0;
     plan.staging.pages_ahead = cdna && plan.staging.gathers && small_pages;
     // Those of 16 bits in large pages have no scalar registers for another buffer's descriptor with 256 channels.
-    plan.staging.gathers_steps =
-        plan.staging.pages_ahead || (cdna && plan.staging.gathers && element_bits(types.k) == 8);
+    plan.staging.gathers_steps = plan.staging.pages_ahead || (cdna && plan.staging.gathers &&
+                                                              (element_bits(types.k) == 8 || tile.n1 <= 128));
     // Waves copy as many as they have lanes.
     const auto whole_waves = [&](std::int64_t slots) {
         return narrow((static_cast<int>(slots) + plan.wave_size - 1) / plan.wave_size * plan.wave_size);

@@ -76,6 +76,15 @@ constexpr int step_buffers(const BlockPlan& plan, int bytes, int rest, int pages
     return found;
 }
 
+/// Whether the steps of batch prefill on CDNA 2 and 3, of 16 bits, would leave room in LDS for one block a compute unit, though registers have
+/// room for two: a buffer of its own for every second step is worth less than another wave, which works while one waits.
+constexpr bool wants_second_block(const BlockPlan& plan, const KernelConfig& cfg) {
+    constexpr int small = 64;
+    const bool older = plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3;
+    return older && api_traits_of(cfg.signature.family).lists_pages && element_bits(plan.key.type) == 16 &&
+           plan.first.acc.registers < small && !has_simd_alone(plan);
+}
+
 /// Lays out LDS. Returns false when it does not fit.
 constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     const int limit = lds_limit(matrix_unit(cfg.arch));
@@ -106,7 +115,8 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     const int buffer = key.bytes() > value.bytes() ? key.bytes() : value.bytes();
     plan.staging.buffers =
         narrow(plan.staging.async == AsyncCopies::steps ? step_buffers(plan, buffer, rest, pages) : 2);
-    const int stages = rest + 2 * buffer <= limit ? plan.staging.buffers : 1;
+    const bool shares = plan.staging.async == AsyncCopies::none && wants_second_block(plan, cfg);
+    const int stages = rest + 2 * buffer <= (shares ? limit / 2 : limit) ? plan.staging.buffers : 1;
     plan.key.stage = plan.value.stage = stages > 1 ? buffer : 0;
     plan.staging.pages_at = stages * buffer;
     query.offset = plan.staging.pages_at + pages;
@@ -152,7 +162,10 @@ constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     const bool in_cache = !api_traits_of(has.family).contiguous();
     const bool needs_more = in_cache || has.has_logits_soft_cap || plan.value.stored_by_column ||
                             (plan.unit == MatrixUnit::rdna4 && has.has_lse && !plan.key.whole_lines);
-    plan.staging.keeps_places = rdna ? taken <= (needs_more ? 144 : 161) : !costs_third && !costs_second;
+    // Those of linear pages of batch prefill have them where a SIMD has registers for a third wave without.
+    const bool costs_other = wants_second_block(plan, cfg) && !plan.staging.gathers;
+    plan.staging.keeps_places =
+        rdna ? taken <= (needs_more ? 144 : 161) : !costs_third && !costs_second && !costs_other;
     plan.rows.computes_again = plan.unit == MatrixUnit::rdna3 && in_cache && !plan.staging.keeps_places &&
                                has.bias != BiasType::no_bias;
 }
@@ -305,8 +318,10 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     // Rows in small pages have no address that the lanes of a copy could share. CDNA 3 copies from addresses of lanes too, but word by
     // word, four times as many as through registers.
     if (plan.staging.pages_ahead && plan.unit != MatrixUnit::cdna4) return;
-    // Nor do vectors of 8 bits gain there, whose every word has an address in registers.
-    if (plan.staging.gathers && element_bits(key.type) == 8 && plan.unit == MatrixUnit::cdna3) return;
+    // Nor do vectors gain there, whose every word has an address in registers, unless tiles are large.
+    if (plan.staging.gathers_steps && plan.unit != MatrixUnit::cdna4 &&
+        (element_bits(key.type) == 8 || wants_second_block(plan, cfg)))
+        return;
     // Scales come with the step, in the padding of its lines.
     if (!steps || !is_cdna(plan.unit) || plan.first.scale_block != 0) return;
     const int size_k = element_bits(key.type) / 8, size_v = element_bits(value.type) / 8;
@@ -361,7 +376,9 @@ constexpr bool plan_joined_steps(BlockPlan& plan, const KernelConfig& cfg) {
 constexpr bool plan_staging(BlockPlan& plan, const KernelConfig& cfg) {
     if (plan_joined_steps(plan, cfg)) return true;
     plan_copies(plan, cfg, true);
-    if (plan_lds(plan, cfg)) return true;
+    // Steps of V through registers need the room of two, beside which no second block fits.
+    const bool crowds = wants_second_block(plan, cfg) && plan.value.copy_words == 0;
+    if (plan_lds(plan, cfg) && !(crowds && 2 * plan.lds_bytes > lds_limit(plan.unit))) return true;
     if (plan.staging.async != AsyncCopies::steps) return false;
     plan_copies(plan, cfg, false);
     return plan_lds(plan, cfg);

@@ -11,8 +11,8 @@
 namespace fmha::hip_target {
 namespace {
 
-std::vector<KernelConfig> kernels_of(const std::string& arch) {
-    auto kernels = catalog::test::working_list(arch, KernelFamily::fwd);
+std::vector<KernelConfig> kernels_of(const std::string& arch, KernelFamily family = KernelFamily::fwd) {
+    auto kernels = catalog::test::working_list(arch, family);
     std::erase_if(kernels, [](const KernelConfig& config) { return cannot_execute(config).has_value(); });
     return kernels;
 }
@@ -76,6 +76,21 @@ TEST_P(Cdna, CopiesKeysDirectlyInTheAsynchronousPipelines) {
     EXPECT_EQ(columns > 0, std::string_view(GetParam()) != "gfx90a") << "V by column is of 8 bits";
     // 8 bits, 256 channels, block scales and random bytes on 64 KB.
     EXPECT_EQ(lacking, std::string_view(GetParam()) == "gfx942" ? 320U : 0U) << "of " << kernels.size();
+}
+
+TEST_P(Cdna, LeavesRoomForAnotherBlockOfBatchPrefill) {
+    std::size_t shared = 0, ahead = 0;
+    for (const KernelConfig& config : kernels_of(GetParam(), KernelFamily::batch_prefill)) {
+        const BlockPlan plan = plan_of(config);
+        const bool by_token = config.signature.qscale == QScale::per_token_head;
+        EXPECT_EQ(plan.staging.descale_slots, by_token ? config.algorithm.tile.n0 : 0);
+        ahead += by_token ? 1 : 0;
+        if (config.algorithm.tile.m0 > 64 || planning::has_simd_alone(plan)) continue;
+        EXPECT_LE(2 * plan.lds_bytes, lds_limit(plan.unit));
+        ++shared;
+    }
+    EXPECT_GT(shared, 0U);
+    EXPECT_EQ(ahead > 0, std::string_view(GetParam()) != "gfx90a") << "which has no 8 bits";
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, Cdna, testing::Values("gfx90a", "gfx942", "gfx950"),
