@@ -34,6 +34,8 @@ constexpr std::size_t most_unminded = 12;
 
 /// Seconds of the processor that a kernel of a smoke case and its judgement may take; they take milliseconds.
 constexpr rlim_t patience = 3, patience_to_judge = 20;
+/// The same of a check. The longest takes three, and more beside others: what ended there counted as noticed.
+constexpr rlim_t patience_to_check = 15;
 
 /// Ends this process when it has computed for so many seconds more: a loop that is wrong by one may have no end.
 void limit_processor_time(rlim_t seconds) {
@@ -170,7 +172,7 @@ std::string Trials::failed_check(const Mutant& mutant, std::atomic<std::uint32_t
         if (through_[i][static_cast<std::size_t>(mutant.place)] == 0) continue;
         reached = true;
         tried_on = static_cast<std::uint32_t>(cases_.size() + i + 1);
-        limit_processor_time(patience);
+        limit_processor_time(patience_to_check);
         mutation().place = mutant.place;
         mutation().by = mutant.by;
         const bool right = checks()[i].right();
