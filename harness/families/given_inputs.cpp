@@ -1,9 +1,16 @@
 #include "harness/families/given_inputs.hpp"
 
 #include "dispatcher/types/check_contents.hpp"
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/families/append_expectation.hpp"
 #include "harness/npy/exchange.hpp"
+#include "reference/numerics/formats.hpp"
+#include "reference/numerics/places.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <map>
 #include <string>
 #include <variant>
@@ -26,12 +33,52 @@ std::map<std::string, Content> updated_content(const TensorSet& tensors) {
     return contents;
 }
 
+/// L-5 for the keys of a cache, which lie where the tables of the files say. The last `appended` keys of an entry are yet to come.
+template <class Args>
+void refuse_nan_keys(const std::filesystem::path& folder, const Args& args, std::int64_t appended) {
+    const reference::AttentionArgs cache = reference::attention_of(args);
+    for (std::int64_t b = 0; b < cache.shape.batch; ++b) {
+        const reference::Entry entry = reference::entry_in_cache(cache, b);
+        for (std::int64_t j = 0; j < entry.seqlen_k - appended; ++j) {
+            const reference::KeyPlace place = reference::key_place(cache, entry, b, j);
+            for (const reference::KvSide side : {reference::KvSide::key, reference::KvSide::value}) {
+                const bool keys = side == reference::KvSide::key;
+                const TensorView& view = keys ? cache.k : cache.v;
+                for (std::int64_t h = 0; h < cache.shape.nhead_k; ++h)
+                    for (std::int64_t c = 0; c < (keys ? cache.shape.hdim_q : cache.shape.hdim_v); ++c)
+                        if (std::isnan(reference::decode(
+                                view.type, load_code(view.data, view.type,
+                                                     reference::key_element(cache, side, place, h, c)))))
+                            throw InputError(fmt::format("{}: key {} of entry {} is NaN at head {} channel "
+                                                         "{} (page or slot {}, place {}); "
+                                                         "logical inputs must not be (L-5)",
+                                                         (folder / (keys ? "k.npy" : "v.npy")).string(), j, b,
+                                                         h, c, place.page, place.slot));
+            }
+        }
+    }
+}
+
 } // namespace
 
 void read_given_inputs(const std::filesystem::path& folder, const Family& family, const Case& c,
                        CaseData& data) {
-    read_inputs(folder, data.tensors());
-    for (const KernelFamily stage : family.stages(c)) check_contents(data.invocation_of(stage));
+    read_inputs(folder, data.tensors(), [&](const std::string& name) {
+        return traits_of(c.family).reads_cache && (name == "k" || name == "v");
+    });
+    for (const KernelFamily stage : family.stages(c)) {
+        const Invocation arguments = data.invocation_of(stage);
+        check_contents(arguments);
+        std::visit(
+            [&](const auto& args) {
+                if constexpr (requires {
+                                  reference::attention_of(args);
+                                  args.place;
+                              })
+                    if (data.tensors().has("k")) refuse_nan_keys(folder, args, c.chain.appended);
+            },
+            arguments);
+    }
 }
 
 void read_given_outputs(const std::filesystem::path& folder, const Family& family, const Case& c,

@@ -123,12 +123,15 @@ bool can_be_nan(ElementType type) {
 /// L-5: logical inputs are not NaN. The bias is checked by the same rule (E-2), and a scale that is NaN is none.
 void refuse_nan(const fs::path& folder, const TensorSpec& spec, const GuardedTensor& tensor) {
     if (!can_be_nan(spec.layout.type)) return;
-    each_cell(spec, [&](auto b, auto h, auto row, auto column) {
-        if (std::isnan(reference::decode(spec.layout.type, tensor.code(b, h, row, column))))
-            throw InputError(
-                fmt::format("{}: entry {} head {} row {} column {} is NaN; logical inputs must not "
-                            "be (L-5)",
-                            file_of(folder, spec.name).string(), b, h, row, column));
+    spec.logical([&](const RowRun& run) {
+        // All of a row is read of which a part is written.
+        const std::int64_t columns = spec.flow == Flow::in_out ? spec.layout.columns : run.columns;
+        for (std::int64_t column = run.first; column < columns; ++column)
+            if (std::isnan(reference::decode(spec.layout.type, tensor.code(run.b, run.h, run.row, column))))
+                throw InputError(
+                    fmt::format("{}: entry {} head {} row {} column {} is NaN; logical inputs must not "
+                                "be (L-5)",
+                                file_of(folder, spec.name).string(), run.b, run.h, run.row, column));
     });
 }
 
@@ -166,12 +169,13 @@ std::vector<std::int64_t> npy_shape(const TensorLayout& layout) {
     return shape;
 }
 
-void read_inputs(const fs::path& folder, TensorSet& tensors) {
+void read_inputs(const fs::path& folder, TensorSet& tensors,
+                 const std::function<bool(const std::string&)>& placed) {
     if (!fs::is_directory(folder)) throw InputError(folder.string() + ": is not a folder");
     each_input(tensors, [&](const TensorSpec& spec) {
         GuardedTensor& tensor = tensors.tensor(spec.name);
         read_tensor(folder, spec.name, tensor);
-        refuse_nan(folder, spec, tensor);
+        if (!placed || !placed(spec.name)) refuse_nan(folder, spec, tensor);
     });
 }
 

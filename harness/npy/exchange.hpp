@@ -4,6 +4,7 @@
 #include "harness/npy/npy.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ std::vector<std::int64_t> npy_shape(const TensorLayout& layout);
 /// Reads every input of the case (q, k, v, bias, *_descale, alibi_slopes, sink_logits …) from `folder` into `tensors`, those
 /// that are updated in place among them if the case gives them content.
 /// Throws InputError that names the file, its value and the allowed ones: missing, another dtype or shape, NaN inside
-/// a logical range.
-void read_inputs(const std::filesystem::path& folder, TensorSet& tensors);
+/// a logical range of this case, but for tensors for which `placed(name)` is true: what they hold is where other files say.
+void read_inputs(const std::filesystem::path& folder, TensorSet& tensors,
+                 const std::function<bool(const std::string&)>& placed = {});
 
 /// The file of a tensor that is updated in place, as it is afterwards.
 std::string updated_name(const std::string& name);

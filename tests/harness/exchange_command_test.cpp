@@ -72,5 +72,68 @@ TEST(Exchange, AReferenceOfAChainJudgesItself) {
     }
 }
 
+/// `bytes` of element `index` of a file.
+void put(const std::string& file, std::int64_t index, std::uint32_t bits) {
+    NpyArray array = harness::read_npy(file);
+    const auto bytes = static_cast<std::size_t>(harness::npy_bytes(array.type));
+    std::memcpy(array.bytes.data() + bytes * static_cast<std::size_t>(index), &bits, bytes);
+    harness::write_npy(file, array);
+}
+
+/// Tables of the caller's own say where keys lie, and so which rows of a pool must be numbers.
+TEST(Exchange, KeysAreNumbersWhereTheGivenTablesSay) {
+    const Scratch folder;
+    const std::string one = "pagedkv/appended[hdim=64,dtype=fp16,mode=batch,seqlen_q=5,appended=5]@1";
+    const std::string tensors = folder / "given";
+    const auto reference = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> line{"reference", "--case", one, "--cases-root", FMHA_CASES_DIR};
+        line.insert(line.end(), more.begin(), more.end());
+        return run(line);
+    };
+    ASSERT_EQ(reference({"--out", tensors}).code, 0);
+    NpyArray table = harness::read_npy(tensors + "/block_table.npy");
+    const std::int64_t page_elements = 2 * 128 * 64, pages = harness::read_npy(tensors + "/k.npy").shape[0];
+    const std::int64_t entry = table.shape[1]; // of entry 1, whose first page is full
+    std::int32_t page = 0;
+    std::memcpy(&page, table.bytes.data() + 4 * entry, 4);
+    // The page goes to another place of the pool, and NaN to where it was.
+    std::int64_t free = 0;
+    for (bool used = true; used; ++free) {
+        used = false;
+        for (std::int64_t i = 0; i < table.elements(); ++i) {
+            std::int32_t other = 0;
+            std::memcpy(&other, table.bytes.data() + 4 * i, 4);
+            used = used || other == free;
+        }
+        if (!used) break;
+    }
+    ASSERT_LT(free, pages);
+    for (const char* name : {"/k.npy", "/v.npy"}) {
+        NpyArray pool = harness::read_npy(tensors + name);
+        const auto at = [&](std::int64_t p) { return pool.bytes.data() + 2 * p * page_elements; };
+        std::memcpy(at(free), at(page), 2 * page_elements);
+        std::memset(at(page), 0xFF, 2 * page_elements);
+        harness::write_npy(tensors + name, pool);
+    }
+    put(tensors + "/block_table.npy", entry, static_cast<std::uint32_t>(free));
+    const Ran moved = reference({"--tensors", tensors, "--out", folder / "moved"});
+    EXPECT_EQ(moved.code, 0) << moved.err;
+    EXPECT_EQ(harness::read_npy(folder / "moved/o.npy").bytes, harness::read_npy(tensors + "/o.npy").bytes);
+    put(tensors + "/k.npy", free * page_elements + 3 * 64 + 7, 0x7E00);
+    const Ran red = reference({"--tensors", tensors, "--out", folder / "moved"});
+    EXPECT_EQ(red.code, 2);
+    EXPECT_THAT(red.err, HasSubstr("k.npy: key 3 of entry 1 is NaN at head 0 channel 7"));
+    // Queries are read whole, also where a part of them is rotated.
+    const std::string rotated =
+        "pagedkv/rotated[dtype=fp16,seqlen_q=1,rope=interleaved,rotary_dim=48,appended=1]@1";
+    const std::string turned = folder / "turned";
+    ASSERT_EQ(run({"reference", "--case", rotated, "--cases-root", FMHA_CASES_DIR, "--out", turned}).code, 0);
+    put(turned + "/q.npy", 63, 0x7E00);
+    const Ran query = run({"reference", "--case", rotated, "--cases-root", FMHA_CASES_DIR, "--tensors",
+                           turned, "--out", folder / "moved"});
+    EXPECT_EQ(query.code, 2);
+    EXPECT_THAT(query.err, HasSubstr("q.npy: entry 0 head 0 row 0 column 63 is NaN"));
+}
+
 } // namespace
 } // namespace fmha::cli
