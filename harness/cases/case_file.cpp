@@ -15,6 +15,8 @@
 namespace fmha::harness {
 namespace {
 
+constexpr std::size_t most_cases = 1'000'000;
+
 /// `prefix` times every alternative of `choices`, the alternatives fastest.
 std::vector<Settings> times(const std::vector<Settings>& prefix, const std::vector<Settings>& choices) {
     std::vector<Settings> result;
@@ -168,6 +170,14 @@ std::optional<PairTable> CaseFile::pairs(Tier tier) const {
 }
 
 std::vector<Settings> CaseFile::rows(Tier tier) const {
+    // A slip of the pen multiplies to more than any machine can hold.
+    std::size_t count = fill_.choices.at(tier).size();
+    for (const auto& axis : product_) {
+        const std::size_t values = axis.choices.at(tier).size();
+        if (count > most_cases / values)
+            throw InputError(fmt::format("{}: each and pair make more than {} cases", where_, most_cases));
+        count *= values;
+    }
     std::vector<Settings> result;
     if (!product_.empty() || !cover_.empty() || also_.empty()) {
         result.emplace_back();

@@ -54,6 +54,17 @@ TEST(Malformed, TheTemplateItselfIsFine) {
     EXPECT_EQ(complaint_about(file("")), "accepted");
 }
 
+TEST(Malformed, MoreCasesThanAMachineHolds) {
+    std::string numbers = "1";
+    for (int n = 2; n <= 100; ++n) numbers += fmt::format(", {}", n);
+    const auto each = [&](std::string_view last) {
+        return file(
+            fmt::format(R"("each": {{"batch": [{0}], "nhead_q": [{0}], "seqlen_q": [{0}], "lse": [{1}]}})",
+                        numbers, last));
+    };
+    EXPECT_EQ(complaint_about(each("true, false")), "X: each and pair make more than 1000000 cases");
+}
+
 TEST(Malformed, CaseFiles) {
     static constexpr Malformed table[] = {
         // The outer form.
