@@ -10,6 +10,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/kernel_output.hpp"
+#include "harness/cli/list_options.hpp"
 #include "harness/cli/support_table.hpp"
 #include "kernels/catalog/query/columns.hpp"
 
@@ -190,6 +191,19 @@ std::string EnumerateCommand::support(const arch::ArchSet& archs) const {
     return format_ == "json" ? table.to_json().dump(2) + "\n" : table.to_text();
 }
 
+void EnumerateCommand::refuse_what_lists_have(std::string_view option, catalog::RuleSet rules) const {
+    const bool is_filter = rules != catalog::RuleSet::ck && !globs_.empty();
+    for (const auto& [given, other] : {std::pair{filters_.any(), "--where or --where-file"},
+                                       {is_filter, "--filter"},
+                                       {max_kernels_ != 0, "--max-kernels"},
+                                       {count_only_, "--count-only"},
+                                       {list_, "--list"},
+                                       {names_, "--names"},
+                                       {count_, "--count"},
+                                       {!why_.empty() && !correct_.empty(), "--correct"}})
+        if (given) throw InputError(fmt::format("{} and {} exclude one another", option, other));
+}
+
 int EnumerateCommand::run(const Streams& streams) {
     const auto asked =
         rules_.empty() ? catalog::RuleSet::claim : parse_option<catalog::RuleSet>("--rules", rules_);
@@ -214,6 +228,8 @@ int EnumerateCommand::run(const Streams& streams) {
         fmt::print(streams.out, "{}", support(archs));
         return all_well;
     }
+    for (const auto& [told, option] : {std::pair{!why_.empty(), "--why"}, {!correct_.empty(), "--correct"}})
+        if (told) refuse_what_lists_have(option, asked);
     if (!correct_.empty()) return correct(archs, streams);
     const catalog::Request request = this->request(archs, asked, streams);
     if (!why_.empty()) {

@@ -7,6 +7,7 @@
 #include "kernels/catalog/catalog.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fmha::cli {
@@ -26,6 +27,8 @@ class EnumerateCommand : public Command {
     std::string shown_text(catalog::RuleSet rules) const;
     /// The output of --correct; `archs`: those to choose from.
     int correct(const arch::ArchSet& archs, const Streams& streams) const;
+    /// Throws InputError for options that choose or print the kernels of a list, beside `option`, which tells of one kernel.
+    void refuse_what_lists_have(std::string_view option, catalog::RuleSet rules) const;
     /// The output of --support.
     std::string support(const arch::ArchSet& archs) const;
     catalog::Request request(const arch::ArchSet& archs, catalog::RuleSet rules, const Streams& streams);

@@ -30,8 +30,12 @@ std::string house_name(const KernelConfig& config) {
 /// The kernel of a file, or those of a registry that was exported to it.
 std::vector<KernelConfig> configs_of_file(const std::string& file) {
     const Json document = parse_strict_json(system::read_file(file), file);
-    if (!document.is_object() || !document.contains("kernels"))
-        return {fields_from_json<KernelConfig>(document, file)};
+    if (!document.is_object() || !document.contains("kernels")) {
+        const auto config = fields_from_json<KernelConfig>(document, file);
+        if (config.arch.empty())
+            throw InputError(file + ": arch is missing; a kernel is one of an architecture");
+        return {config};
+    }
     std::vector<KernelConfig> kernels;
     if (!document["kernels"].is_array()) throw InputError(file + ".kernels: expected an array");
     for (const Json& entry : document["kernels"]) {

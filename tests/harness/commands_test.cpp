@@ -42,6 +42,9 @@ TEST(Options, ThatChangeNothingAreRefused) {
         {{"parity", "--consistency", "--cases", folder / "none"}, "none: is not a folder"},
         {{"enumerate", "--show-rules", "--show-columns"}, "print tables of their own"},
         {{"enumerate", "--show-rules", "--count"}, "print tables of their own"},
+        {{"enumerate", "--why", "x", "--where-file", "none"}, "--why and --where or --where-file exclude"},
+        {{"enumerate", "--why", "x", "--filter", "c.lse"}, "--why and --filter exclude one another"},
+        {{"enumerate", "--correct", "x", "--max-kernels", "1"}, "--correct and --max-kernels exclude"},
         {{"enumerate", "--arch", "gfx950,gfx950"}, "--arch gfx950: the architecture is named twice"},
         {{"enumerate", "--rules", "ck", "--arch", "gfx942", "--arch", "gfx942"},
          "gfx942: the architecture is named"},
@@ -54,6 +57,15 @@ TEST(Options, ThatChangeNothingAreRefused) {
         EXPECT_THAT(ran.err, HasSubstr(row.sentence));
         EXPECT_EQ(ran.out, "") << row.sentence;
     }
+}
+
+/// The sentence names the file, and not an architecture "" that nobody asked for.
+TEST(Generate, AKernelWithoutAnArchitectureIsRefused) {
+    const Scratch folder;
+    std::ofstream(folder / "kernel.json") << R"({"signature": {"data_type": "fp16"}})";
+    const Ran ran = run({"generate", "--config", folder / "kernel.json", "--out", folder / "out"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("kernel.json: arch is missing"));
 }
 
 /// Cases that --kernel leaves no kernel are counted, and a problem of `fmha fuzz` without one is a refusal with its reason.
