@@ -24,11 +24,14 @@ struct Part {
     bool whole_lines = false; ///< OperandPlan::whole_lines
     Units units = Units::unknown;
 
-    /// Elements that cannot be read in whole units are not read ahead at all, and without a branch.
+    /// Elements that cannot be read in whole units are not read ahead at all, and without a branch. `by_halves`: lines are counted by
+    /// LineView::existing_lines.
+    template <bool by_halves = false>
     FMHA_DEVICE TileView window(const LineView& from) const {
         TileView tile = from.gathered
                             ? from.window_of_pages(line0, element0, tile_lines, element, element + elements)
                             : from.window(line0, element0, tile_lines);
+        if constexpr (by_halves) tile.lines = from.existing_lines(line0, tile_lines);
         tile.whole_lines = whole_lines;
         tile.whole = tile.whole && tile.lines >= line + lines && tile.elements >= element + elements;
         // Where lines overlap, the end of the last one is not the end of all.

@@ -112,6 +112,13 @@ struct LineView {
         return v;
     }
 
+    /// How many of the `count` lines from `line0` on exist, by the halves of their number: scalar units compare no 64 bits.
+    FMHA_DEVICE int existing_lines(std::int64_t line0, int count) const {
+        const std::int64_t below = lines - line0;
+        const auto high = static_cast<int>(below >> 32);
+        const auto low = static_cast<unsigned>(below), most = static_cast<unsigned>(count);
+        return high < 0 ? 0 : high > 0 || low > most ? count : static_cast<int>(low);
+    }
     /// Whether any `count` lines lie less than 2^30 bytes apart, and fewer than 2^31 lines and elements exist: 32 bits say where.
     FMHA_DEVICE bool lines_near(int count) const {
         constexpr std::int64_t most = 0x7FFFFFFF;

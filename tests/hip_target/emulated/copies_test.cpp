@@ -128,6 +128,25 @@ TEST(Parts, OfLinesThatOverlapAreReadByElement) {
     }
 }
 
+/// Machines without scalar comparisons of 64 bits count lines by the halves of their number.
+TEST(Parts, HaveTheSameLinesByHalves) {
+    constexpr std::int64_t far = std::int64_t{1} << 32;
+    for (const std::int64_t lines : {std::int64_t{0}, std::int64_t{100}, far - 1, far, far + 3})
+        for (const std::int64_t line0 :
+             {std::int64_t{0}, std::int64_t{64}, std::int64_t{99}, std::int64_t{100}, std::int64_t{128},
+              far - 64, far, far + 128, 2 * far}) {
+            kernels::Matrix matrix;
+            matrix.tensor.row_stride = 64;
+            matrix.rows.read = lines;
+            matrix.cols.read = 64;
+            Part part;
+            part.line0 = line0;
+            part.tile_lines = 64;
+            const LineView from = LineView::of(matrix, ElementType::fp16);
+            EXPECT_EQ(part.window<true>(from).lines, part.window(from).lines) << lines << " from " << line0;
+        }
+}
+
 TEST(StepCopies, MayLandAtAnyTimeBeforeTheyAreAwaited) {
     const Memory memory;
     EmulatedMachine machine = cdna();
