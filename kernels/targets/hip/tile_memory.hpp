@@ -57,42 +57,27 @@ class TileMemory {
                                  bits);
                 add_bits(at, bits);
             };
-            // Asked once, because between branches no two reads would be under way together; and sums that are settled
-            // in their branch do not wait for the end of both, with a whole tile of biases in registers.
-            if (from.reads_at_once(run)) {
-                if constexpr (Block::Machine::ends_buffers) {
-                    // Settled sums keep their order, and a read behind one would wait for it: all of a group are read first, and of
-                    // biases of 8 and 32 bits on CDNA the next group too, for which others have no registers.
-                    constexpr int two_groups = 2 * reads_under_way;
-                    const bool cdna = Block::Machine::has_step_copies;
-                    const int ahead = cdna && element_bits(type) != 16 ? reads_under_way : 0;
-                    std::uint32_t bits[two_groups];
-                    const auto add_group = [&](int group) {
-                        FMHA_UNROLL
-                        for (int i = group; i < group + reads_under_way && i < acc.registers; i += run)
-                            add_bits(i, bits + i % two_groups);
-                    };
-                    each_place<Tile::piece>(
-                        block_,
-                        [&](int at, int, int row, int col) {
-                            const int first = at % reads_under_way;
-                            if (first == 0) block_.machine.in_order();
-                            from.elements_of_lines(block_.machine, thread, row_of_lane + row,
-                                                   col_of_lane + col, run, bits + at % two_groups);
-                            if (first + run < reads_under_way && at + run < acc.registers) return;
-                            if (at >= ahead) add_group(at - first - ahead);
-                        },
-                        run);
-                    if (ahead > 0) add_group((acc.registers - 1) / reads_under_way * reads_under_way);
-                } else {
-                    each_place<Tile::piece>(
-                        block_,
-                        [&](int at, int, int row, int col) {
-                            if (at % reads_under_way == 0) block_.machine.in_order();
-                            add(at, row, col, true);
-                        },
-                        run);
-                }
+            const bool at_once = from.reads_at_once(run);
+            if constexpr (Block::Machine::ends_buffers) {
+                const auto read = [&](int row, int col, std::uint32_t* bits) {
+                    from.elements_of_lines(block_.machine, thread, row_of_lane + row, col_of_lane + col, run,
+                                           bits);
+                };
+                // Biases of 8 and 32 bits on CDNA, beside which registers are left.
+                if (Block::Machine::has_step_copies && element_bits(type) != 16 && at_once)
+                    add_a_group_behind<Tile::piece>(read, add_bits);
+                else
+                    add_by_groups<Tile::piece>(at_once, read, add_bits, add);
+            } else if (at_once) {
+                // Asked once, because between branches no two reads would be under way together; and sums that are settled
+                // in their branch do not wait for the end of both, with a whole tile of biases in registers.
+                each_place<Tile::piece>(
+                    block_,
+                    [&](int at, int, int row, int col) {
+                        if (at % reads_under_way == 0) block_.machine.in_order();
+                        add(at, row, col, true);
+                    },
+                    run);
             } else {
                 each_place<Tile::piece>(
                     block_, [&](int at, int, int row, int col) { add(at, row, col, false); }, run);
@@ -219,6 +204,61 @@ class TileMemory {
 
     /// Else all rows of a lane are of one head.
     static constexpr bool several_heads = Block::template may<Piece>(&RowPlan::several_heads);
+
+    /// Adds biases by groups of reads that are under way together; settled sums keep their order, and a read behind one would wait for it, so
+    /// that all of a group are read first. Whether they are read `at_once` is asked for every group. Asked once, the scores of one branch would
+    /// live on through the other, which has loops by lane: compilers put such branches one behind the other.
+    template <auto Of, class Read, class AddBits, class Add>
+    FMHA_DEVICE void add_by_groups(bool at_once, const Read& read, const AddBits& add_bits, const Add& add) {
+        const AccumulatorPlan& acc = layout_of<Of>(block_);
+        const int run = acc.run;
+        int rows[reads_under_way] = {}, cols[reads_under_way] = {};
+        each_place<Of>(
+            block_,
+            [&](int at, int, int row, int col) {
+                const int last = at % reads_under_way, first = at - last;
+                rows[last] = row;
+                cols[last] = col;
+                if (last + run < reads_under_way && at + run < acc.registers) return;
+                if (at_once) {
+                    std::uint32_t bits[reads_under_way];
+                    block_.machine.in_order();
+                    FMHA_UNROLL
+                    for (int i = 0; i <= last; i += run) read(rows[i], cols[i], bits + i);
+                    FMHA_UNROLL
+                    for (int i = 0; i <= last; i += run) add_bits(first + i, bits + i);
+                } else {
+                    FMHA_UNROLL
+                    for (int i = 0; i <= last; i += run) add(first + i, rows[i], cols[i], false);
+                }
+            },
+            run);
+    }
+
+    /// Adds the biases of a group once those of the next group were asked for.
+    template <auto Of, class Read, class AddBits>
+    FMHA_DEVICE void add_a_group_behind(const Read& read, const AddBits& add_bits) {
+        const AccumulatorPlan& acc = layout_of<Of>(block_);
+        const int run = acc.run;
+        constexpr int two_groups = 2 * reads_under_way;
+        std::uint32_t bits[two_groups];
+        const auto add_group = [&](int group) {
+            FMHA_UNROLL
+            for (int i = group; i < group + reads_under_way && i < acc.registers; i += run)
+                add_bits(i, bits + i % two_groups);
+        };
+        each_place<Of>(
+            block_,
+            [&](int at, int, int row, int col) {
+                const int first = at % reads_under_way;
+                if (first == 0) block_.machine.in_order();
+                read(row, col, bits + at % two_groups);
+                if (first + run < reads_under_way && at + run < acc.registers) return;
+                if (at >= reads_under_way) add_group(at - first - reads_under_way);
+            },
+            run);
+        add_group((acc.registers - 1) / reads_under_way * reads_under_way);
+    }
 
     FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
     /// The row of slot s of a thread's row vectors, of a block that begins at `row0`.
