@@ -275,18 +275,21 @@ constexpr bool plan_transposed_reads(const ProductPlan& product, OperandPlan& op
 }
 
 /// Whether CDNA copies the steps of a pipeline that goes through registers elsewhere straight to LDS, V by row. Nobody works while a wave
-/// waits that has its SIMD for itself. A few tokens over a cache have little work and many keys, of which many must be under way: on CDNA 4,
-/// where those of several steps are; elsewhere with large tiles, whose registers another wave then has. With 256 channels, or 8 bits, such
-/// kernels would take the registers of a whole SIMD.
+/// waits that has its SIMD for itself, and hardly anybody where two share one: CDNA 4, where several steps are under way, copies all
+/// of 16 bits so. A few tokens over a cache have little work and many keys, of which many must be under way: on CDNA 4; elsewhere with
+/// large tiles, whose registers another wave then has. With 256 channels, or 8 bits, such kernels would take the registers of a whole SIMD.
 constexpr bool copies_straight(const BlockPlan& plan, const KernelConfig& cfg) {
-    constexpr int large = 32;
+    constexpr int large = 32, three_waves = 128;
     const ApiTraits& api = api_traits_of(cfg.signature.family);
-    const bool cdna4 = plan.unit == MatrixUnit::cdna4;
-    if (api.contiguous()) return cdna4 && cfg.algorithm.pipeline == Pipeline::qr && has_simd_alone(plan);
-    const bool fits =
-        element_bits(plan.key.type) == 16 && cfg.algorithm.tile.k0max <= 128 && !has_simd_alone(plan);
-    return api.reads_cache && !api.lists_pages && fits && plan.unit != MatrixUnit::nvidia &&
-           (cdna4 || plan.first.acc.registers >= large);
+    const bool cdna4 = plan.unit == MatrixUnit::cdna4, of_16 = element_bits(plan.key.type) == 16;
+    if (plan.unit == MatrixUnit::nvidia) return false;
+    if (api.contiguous()) {
+        if (cfg.algorithm.pipeline != Pipeline::qr) return false;
+        const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
+        return has_simd_alone(plan) ? cdna4 : of_16 && (cdna4 || taken > three_waves);
+    }
+    const bool fits = of_16 && cfg.algorithm.tile.k0max <= 128 && !has_simd_alone(plan);
+    return api.reads_cache && !api.lists_pages && fits && (cdna4 || plan.first.acc.registers >= large);
 }
 
 /// Decides the way of every copy, and the shape of V in LDS. `steps`: whether the pipeline's steps may be copied
