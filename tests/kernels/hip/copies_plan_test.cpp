@@ -28,20 +28,28 @@ bool short_of_lds(const KernelConfig& config) {
     return plan_of(synchronous).key.stage == 0;
 }
 
+/// Kernels of `qr` that copy as those of `qr_async` do: waves that have their SIMD for themselves on gfx950, those of 16 bits that share it with
+/// one other, and on gfx950 with any number.
+bool copies_without_waiting(const KernelConfig& config, const BlockPlan& plan) {
+    const bool cdna4 = plan.unit == MatrixUnit::cdna4;
+    const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
+    return config.algorithm.pipeline == Pipeline::qr && config.signature.v_layout != VLayout::column &&
+           plan.first.scale_block == 0 &&
+           (taken >= 256 ? cdna4 : element_bits(plan.key.type) == 16 && (cdna4 || taken > 128));
+}
+
 class Cdna : public testing::TestWithParam<const char*> {};
 
 TEST_P(Cdna, CopiesKeysDirectlyInTheAsynchronousPipelines) {
-    std::size_t direct = 0, columns = 0, lacking = 0, alone = 0, rings = 0;
+    std::size_t direct = 0, columns = 0, lacking = 0, others = 0, rings = 0;
     const auto kernels = kernels_of(GetParam());
     for (const KernelConfig& config : kernels) {
         const BlockPlan plan = plan_of(config);
         const Pipeline pipeline = config.algorithm.pipeline;
         const bool column = config.signature.v_layout == VLayout::column;
-        // Waves of gfx950 that have their SIMD for themselves wait for nobody else in `qr` either.
-        const bool waits_alone = plan.unit == MatrixUnit::cdna4 && pipeline == Pipeline::qr && !column &&
-                                 planning::has_simd_alone(plan) && plan.first.scale_block == 0;
-        alone += waits_alone ? 1 : 0;
-        if (!waits_alone && pipeline != Pipeline::qr_async && !transposing(pipeline)) {
+        const bool as_others = copies_without_waiting(config, plan);
+        others += as_others ? 1 : 0;
+        if (!as_others && pipeline != Pipeline::qr_async && !transposing(pipeline)) {
             EXPECT_EQ(plan.staging.async, AsyncCopies::none);
             continue;
         }
@@ -71,7 +79,7 @@ TEST_P(Cdna, CopiesKeysDirectlyInTheAsynchronousPipelines) {
     }
     EXPECT_GT(direct, 0U);
     const bool large = std::string_view(GetParam()) == "gfx950"; // 160 KB
-    EXPECT_EQ(alone > 0, large);
+    EXPECT_GT(others, 0U);
     EXPECT_EQ(rings > 0, large);
     EXPECT_EQ(columns > 0, std::string_view(GetParam()) != "gfx90a") << "V by column is of 8 bits";
     // 8 bits, 256 channels, block scales and random bytes on 64 KB.
