@@ -326,12 +326,11 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
     // Few rows wait for memory: all of the next tile is asked for before the present one is multiplied. Many rows need the
     // registers first, and have time for their values while they multiply keys.
     const bool ahead_of_use = ctx.tiles_ahead();
-    const auto prefetch = [&](const KeyTile& at) {
-        if constexpr (requires { in.prefetch_descales(ctx, args, scoring.descale, at); })
-            in.prefetch_descales(ctx, args, scoring.descale, at);
-        prefetch_tile(ctx, key, value, in, at, channel0, ahead_of_use);
+    constexpr bool may_bring_descales = requires {
+        in.prefetch_descales(ctx, args, scoring.descale, ahead);
     };
-    prefetch(tile_at(tiles.first()));
+    if constexpr (may_bring_descales) in.prefetch_descales(ctx, args, scoring.descale, ahead);
+    prefetch_tile(ctx, key, value, in, tile_at(tiles.first()), channel0, ahead_of_use);
     ctx.commit();
 
     for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
@@ -344,7 +343,10 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         }
 
         const auto prefetch_next = [&] {
-            if (tiles.next(t) < tiles.end) prefetch(tile_at(tiles.next(t)));
+            if constexpr (may_bring_descales)
+                if (tiles.next(t) < tiles.end) in.prefetch_descales(ctx, args, scoring.descale, ahead);
+            if (tiles.next(t) < tiles.end)
+                prefetch_tile(ctx, key, value, in, tile_at(tiles.next(t)), channel0, ahead_of_use);
             ctx.commit();
         };
         ctx.wait(ahead_of_use ? 0 : 1); // the keys are there, the values may still be on their way

@@ -5,6 +5,12 @@
 
 namespace fmha::kernels {
 
+/// A block context that may bring descales of single keys ahead of the scores which need them.
+template <class Ctx>
+concept BringsDescales = requires(Ctx& ctx) {
+    ctx.descales_ahead();
+};
+
 /// The keys that the loop works on, where those of an entry lie in pages of 2^page_bits (section 19). Rows of K and V are
 /// the keys of the entry. A page that holds whole tiles is looked up once a tile, ahead of its first use; of smaller pages the
 /// matrix has the table, and every row is looked up where it is loaded.
@@ -83,30 +89,28 @@ struct PrefillMatrices : FwdMatrices {
     FMHA_DEVICE Matrix values(const KeyTile& tile) const { return of_tile(v, tile); }
 
     /// Where descales of keys come ahead: those of the rows of a block, once, and of the keys of a tile, ahead of its keys.
-    template <class Ctx, class Rows>
+    template <BringsDescales Ctx, class Rows>
     FMHA_DEVICE void load_descales(Ctx& ctx, Rows& to, const BatchPrefillArgs& args, const Descales& descale,
                                    std::int64_t row0) const {
-        if (!brings_descales(ctx)) return;
+        if (!ctx.descales_ahead()) return;
         const std::int64_t rows = seqlen_q - row0;
         const float scale = scales_rows(ctx) ? ctx.to_base2(ctx.scale(args.score)) : 1.0F;
         ctx.set_rows(to,
                      [&](int r) { return r < rows ? of_row(args.quant, descale, row0 + r) * scale : 0.0F; });
     }
-    template <class Ctx>
+    template <BringsDescales Ctx>
     FMHA_DEVICE void prefetch_descales(Ctx& ctx, const BatchPrefillArgs& args, const Descales& descale,
                                        const KeyTile& at) const {
-        if constexpr (requires { ctx.descales_ahead(); }) {
-            if (!brings_descales(ctx)) return;
-            const TensorView& of_keys = args.quant.k_descale;
-            const auto* first = static_cast<const float*>(of_keys.data) + descale.k_origin;
-            const int slots = 1 << page_bits;
-            ctx.prefetch_descales(
-                of_tile(k, at).paged, static_cast<int>(at.end - at.first), [&](int key, std::uint32_t page) {
-                    const KeyPlace found = ctx.scale_place(gathers ? KeyPlace{page, key & (slots - 1)}
-                                                                   : KeyPlace{at.page, at.slot + key});
-                    return first + of_keys.offset(found.page, 0, found.slot, 0);
-                });
-        }
+        if (!ctx.descales_ahead()) return;
+        const TensorView& of_keys = args.quant.k_descale;
+        const auto* first = static_cast<const float*>(of_keys.data) + descale.k_origin;
+        const int slots = 1 << page_bits;
+        ctx.prefetch_descales(
+            of_tile(k, at).paged, static_cast<int>(at.end - at.first), [&](int key, std::uint32_t page) {
+                const KeyPlace found = ctx.scale_place(gathers ? KeyPlace{page, key & (slots - 1)}
+                                                               : KeyPlace{at.page, at.slot + key});
+                return first + of_keys.offset(found.page, 0, found.slot, 0);
+            });
     }
 
     /// scores = scores · the descales of their query row and of their key (15.5); `of_rows` has those that were loaded. Whether the scores
@@ -116,8 +120,8 @@ struct PrefillMatrices : FwdMatrices {
                                     const Descales& descale, std::int64_t row0, const KeyTile& at,
                                     const Rows& of_rows) const {
         if (ctx.cfg().signature.qscale != QScale::per_token_head) return false;
-        if constexpr (requires { ctx.descales_ahead(); })
-            if (brings_descales(ctx)) {
+        if constexpr (BringsDescales<Ctx>)
+            if (ctx.descales_ahead()) {
                 ctx.descale(scores, of_rows);
                 return scales_rows(ctx);
             }
@@ -134,13 +138,6 @@ struct PrefillMatrices : FwdMatrices {
     }
 
   private:
-    template <class Ctx>
-    FMHA_DEVICE static bool brings_descales(Ctx& ctx) {
-        if constexpr (requires { ctx.descales_ahead(); })
-            return ctx.descales_ahead();
-        else
-            return false;
-    }
     /// Whether the descales of rows have the scale of all scores, which a soft-cap multiplies by itself.
     template <class Ctx>
     FMHA_DEVICE static bool scales_rows(Ctx& ctx) {

@@ -68,11 +68,10 @@ class RegisterCopies {
     FMHA_DEVICE void gather_lines(const Image& image, int address, const TileView& tile, const Part& part,
                                   bool by_place) {
         const int unit = 4 * words / tile.element_size, per_line = part.elements / unit;
-        const int threads = block_.plan().threads;
-        const int step = may_gather_steps ? block_.machine.scalar(threads) : threads; // as in `copy_units`
         block_.machine.each([&](int thread) {
             FMHA_NO_UNROLL
-            for (int index = block_.machine.local(thread); index < part.lines * per_line; index += step) {
+            for (int index = block_.machine.local(thread); index < part.lines * per_line;
+                 index += from_round_to_round()) {
                 const int line = index / per_line, element = index % per_line * unit;
                 Words<words> bits{};
                 gather(tile, thread, part.line + line, part.element + element, bits);
@@ -162,6 +161,14 @@ class RegisterCopies {
     static constexpr bool may_read_ahead = Block::template may<Piece>(&StagingPlan::read_ahead);
 
     FMHA_DEVICE const StagingPlan& plan() const { return block_.template piece<Piece>(); }
+
+    /// Of a loop over units that is one also where it has a single round: so the loop model knows that this is no way of every tile.
+    FMHA_DEVICE int from_round_to_round() const {
+        if constexpr (may_gather_steps)
+            return block_.machine.scalar(block_.plan().threads);
+        else
+            return block_.plan().threads;
+    }
 
     /// Patches with lines of `count` words.
     template <int count, auto Operand>
@@ -293,8 +300,7 @@ class RegisterCopies {
             if (missing && phase == Phase::read) return;
             if (missing || (known != Units::aligned && tile.granule < 16)) {
                 receive();
-                // A loop also where it has a single round: so the loop model knows that this is no way of every tile.
-                const int step = may_gather_steps ? block_.machine.scalar(threads) : threads;
+                const int step = from_round_to_round();
                 FMHA_NO_UNROLL
                 for (int index = block_.machine.local(thread); index < total; index += step)
                     write(thread, index, read(thread, index, 0));

@@ -36,7 +36,7 @@ class Staging {
     }
 
   public:
-    FMHA_DEVICE explicit Staging(const Block& block) : block_(block), copies_(block), descales_(block) {}
+    FMHA_DEVICE explicit Staging(const Block& block) : block_(block), copies_(block) {}
 
     FMHA_DEVICE bool tiles_ahead() const { return plan().tiles_ahead; }
 
@@ -72,12 +72,12 @@ class Staging {
     /// key is `number`, which is called for keys of the tile that exist, `keys` of them; with the page, where `look_up` knows it.
     template <class Number>
     FMHA_DEVICE void prefetch_descales(const kernels::PagedRows& paged, int keys, Number number) {
-        descales_.bring(stage_ ^ 1, paged, keys, number);
+        KeyDescales<Block, Piece>(block_).bring(stage_ ^ 1, paged, keys, number);
     }
     /// tile[r, c] *= row[r] · the descale of key c of the tile that is worked on.
     template <class Tile, class Rows>
     FMHA_DEVICE void descale(Tile& tile, const Rows& rows) {
-        descales_.apply(stage_, tile, rows);
+        KeyDescales<Block, Piece>(block_).apply(stage_, tile, rows);
     }
 
     template <auto Operand>
@@ -148,7 +148,6 @@ class Staging {
     bool looked_up_ = false;
     bool apart_ = true, met_ = false; ///< waves copy and read lines of their own; they have met once
     TileCopies<Block, Piece> copies_;
-    KeyDescales<Block, Piece> descales_;
 
     template <auto Operand>
     FMHA_DEVICE const OperandPlan& plan_of() const {
