@@ -208,14 +208,17 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     EXPECT_EQ(converts("pack_bf8_ocp", "v_cvt_pk_bf8_f32"), ocp);
     EXPECT_EQ(count(assembly.kernel("pack_fp4"), "v_cvt_scalef32_pk_fp4_f32"), arch == "gfx950" ? 4 : 0);
     // Weights are within the range of their type: two conversions a word, and a multiplication where those do not divide.
-    if (fnuz || ocp)
+    if (fnuz || ocp) {
         for (const char* kernel : {"quotients_fp8", "quotients_bf8"}) {
             const std::string code = assembly.kernel(kernel);
             EXPECT_EQ(count(code, "v_cvt_pk_[fb]+8_f32"), arch == "gfx950" ? 0 : 2) << code;
             EXPECT_EQ(count(code, "v_cvt_scalef32_pk_[fb]+8_f32"), arch == "gfx950" ? 2 : 0) << code;
             EXPECT_EQ(count(code, "v_(cndmask|cmp|med3|max|min|minmax|maxmin)"), 0) << code;
-            if (arch == "gfx950") EXPECT_EQ(count(code, "v_(pk_)?mul_f32"), 0) << code;
+            if (arch == "gfx950") {
+                EXPECT_EQ(count(code, "v_(pk_)?mul_f32"), 0) << code;
+            }
         }
+    }
     if (arch == "gfx950") {
         const std::string code = assembly.kernel("quotients_fp4");
         EXPECT_EQ(count(code, "v_cvt_scalef32_pk_fp4_f32"), 4) << code;
