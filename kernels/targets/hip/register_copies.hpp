@@ -144,7 +144,8 @@ class RegisterCopies {
         // Beside pages that are looked up even a question that folds away costs a kernel of CDNA 3 its registers.
         if constexpr (!may_look_up)
             if (part.units == Units::aligned) return part.aligned_window(from);
-        TileView tile = part.template window < Block::Machine::has_step_copies && !may_gather > (from);
+        constexpr bool by_halves = Block::Machine::has_step_copies && !may_gather;
+        TileView tile = part.template window<by_halves>(from);
         tile.lines = block_.machine.scalar(tile.lines);
         return tile;
     }
