@@ -39,7 +39,8 @@ class GenerateCommand final : public Command {
             generator::write_build(units, compile_.tools(archs, selection, request_.arguments()),
                                    build.folder);
         } catch (const InputError& error) {
-            // Sources can be read without a compiler.
+            // Sources can be read without a compiler, but one that was asked for is there.
+            if (compile_.names_compiler()) throw;
             fmt::print(streams.err, "fmha generate: no build.ninja: {}\n", error.what());
         }
         if (format_ == "json")

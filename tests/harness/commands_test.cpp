@@ -68,6 +68,15 @@ TEST(Generate, AKernelWithoutAnArchitectureIsRefused) {
     EXPECT_THAT(ran.err, HasSubstr("kernel.json: arch is missing"));
 }
 
+TEST(Generate, ACompilerThatIsNotThereIsRefused) {
+    const Scratch folder;
+    const Ran ran = run({"generate", "--arch", "gfx942", "--family", "fwd", "--sample", "1", "--compiler",
+                         folder / "none", "--out", folder / "out"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("none: does not run or is neither clang nor nvcc"));
+    EXPECT_EQ(ran.out, "");
+}
+
 /// Cases that --kernel leaves no kernel are counted, and a problem of `fmha fuzz` without one is a refusal with its reason.
 TEST(Options, ANameThatNoKernelHasIsSaid) {
     const Scratch folder;
