@@ -143,7 +143,7 @@ TEST(StoreOption, KeepsTimesOfRoundsAndCounts) {
     EXPECT_THAT(section, HasSubstr("<circle cx="));
     // A page takes this section and others.
     const std::string other = file + ".other.html", whole = file + ".page.html";
-    system::write_file(other, "<h2>Another</h2>\n");
+    system::write_file(other, "<section><h2>Another</h2></section>\n");
     const Ran verify = test::run({"verify", "fwd/tiny[hdim=8,seqlen=1,dtype=fp32]@1", "--cases-root",
                                   FMHA_CASES_DIR, "--html", whole, "--section", page, "--section", other});
     EXPECT_THAT(verify.err, testing::IsEmpty());
