@@ -211,8 +211,8 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     if (fnuz || ocp) {
         for (const char* kernel : {"quotients_fp8", "quotients_bf8"}) {
             const std::string code = assembly.kernel(kernel);
-            EXPECT_EQ(count(code, "v_cvt_pk_[fb]+8_f32"), arch == "gfx950" ? 0 : 2) << code;
-            EXPECT_EQ(count(code, "v_cvt_scalef32_pk_[fb]+8_f32"), arch == "gfx950" ? 2 : 0) << code;
+            EXPECT_EQ(count(code, "v_cvt_pk_[fb][pf]8_f32"), arch == "gfx950" ? 0 : 2) << code;
+            EXPECT_EQ(count(code, "v_cvt_scalef32_pk_[fb][pf]8_f32"), arch == "gfx950" ? 2 : 0) << code;
             EXPECT_EQ(count(code, "v_(cndmask|cmp|med3|max|min|minmax|maxmin)"), 0) << code;
             if (arch == "gfx950") {
                 EXPECT_EQ(count(code, "v_(pk_)?mul_f32"), 0) << code;

@@ -123,9 +123,14 @@ __attribute__((device)) inline void probe(const ProbeArgs& args) {
             return word == all ? first : word;
         };
         args.encoded[machine][i] = code_of(Machine().pack(same, type));
-        args.encoded[quotient][i] = args.encoded[machine][i];
-        if constexpr (Machine::packs_quotients && element_bits(type) < 16) // four times the largest are infinite
-            args.encoded[quotient][i] = code_of(Machine().pack_quotients(multiple, type, divisor));
+        const auto quotient_of = [&]<class Divides>(const Divides& divides) {
+            // Four times the largest of a wider type are infinite.
+            if constexpr (Divides::packs_quotients && element_bits(type) < 16)
+                return code_of(divides.pack_quotients(multiple, type, divisor));
+            else
+                return args.encoded[machine][i];
+        };
+        args.encoded[quotient][i] = quotient_of(Machine());
     }
 }
 
