@@ -108,6 +108,8 @@ class Header:
             heads = before.endswith("else") or (before.endswith(")") and self.is_head(before))
             if before[-1:] not in (";", "{", "}") and not heads:
                 continue
+            if re.search(r"requires\s*(\([^)]*\))?\s*\{$", before):
+                continue  # nothing evaluates it
             end = self.code.find(";", at)
             text = self.code[at:end]
             if end < 0 or text.startswith(KEYWORDS) or text.count("(") != text.count(")") or "{" in text or "}" in text:
