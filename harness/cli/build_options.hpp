@@ -21,8 +21,6 @@ class CompileOptions {
     /// --out and --per-file.
     generator::BuildOptions build() const;
     const std::string& out() const { return out_; }
-    /// Whether --compiler names one.
-    bool names_compiler() const { return !compiler_.empty(); }
     /// --launcher, or the environment's; empty: none.
     std::string launcher() const;
 

@@ -7,6 +7,8 @@
 
 #include <fmt/ostream.h>
 
+#include <optional>
+
 namespace fmha::cli {
 namespace {
 
@@ -32,17 +34,11 @@ class GenerateCommand final : public Command {
         const auto archs = request_.archs();
         const generator::Selection selection = request_.select(archs);
         const auto build = compile_.build();
+        const auto tools = find_tools(archs, selection, streams);
         const auto units = generator::units_of(selection.kernels, build.per_file);
         generator::claim_folder(build.folder);
         generator::write_sources(units, build.folder, generator::source_extension(compile_.launcher()));
-        try {
-            generator::write_build(units, compile_.tools(archs, selection, request_.arguments()),
-                                   build.folder);
-        } catch (const InputError& error) {
-            // Sources can be read without a compiler, but one that was asked for is there.
-            if (compile_.names_compiler()) throw;
-            fmt::print(streams.err, "fmha generate: no build.ninja: {}\n", error.what());
-        }
+        if (tools) generator::write_build(units, *tools, build.folder);
         if (format_ == "json")
             fmt::print(streams.out, "{}\n", to_json(units, selection).dump(1));
         else
@@ -51,6 +47,17 @@ class GenerateCommand final : public Command {
     }
 
   private:
+    /// Nothing where this machine has no compiler, which is said: sources can be read without one.
+    std::optional<generator::BuildTools>
+    find_tools(const arch::ArchSet& archs, const generator::Selection& selection, const Streams& streams) {
+        try {
+            return compile_.tools(archs, selection, request_.arguments());
+        } catch (const generator::NoCompiler& error) {
+            fmt::print(streams.err, "fmha generate: no build.ninja: {}\n", error.what());
+            return std::nullopt;
+        }
+    }
+
     Json to_json(const std::vector<generator::Unit>& units, const generator::Selection& selection) const {
         auto sources = Json::array(), declined = Json::array();
         for (const generator::Unit& unit : units) {

@@ -176,12 +176,12 @@ Compiler find_compiler(const arch::Hardware& hardware, const CompilerPlaces& pla
                                            places.given.string())
                              : fmt::format("--compiler {}", found.substr(2)));
     if (hardware.vendor == arch::Vendor::nvidia)
-        throw InputError(
+        throw NoCompiler(
             fmt::format("no compiler for {}: looked for nvcc on the PATH and under CUDA_HOME, CUDA_PATH and "
                         "/usr/local/cuda*{}; install the CUDA toolkit, 12.0 or later, or give --compiler "
                         "PATH",
                         arch, found));
-    throw InputError(
+    throw NoCompiler(
         fmt::format("no compiler for {}: looked for amdclang++, clang++ and clang++-NN on the PATH and under "
                     "ROCM_PATH and /opt/rocm*{}; install ROCm, or clang-22 and lld-22 of Debian, or give "
                     "--compiler PATH",

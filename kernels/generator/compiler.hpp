@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/error.hpp"
 #include "kernels/arch/arch.hpp"
 
 #include <filesystem>
@@ -31,8 +32,14 @@ struct CompilerPlaces {
     static CompilerPlaces of_environment(const std::string& given = {});
 };
 
-/// The newest compiler that knows the architecture. Throws InputError with the places, the faults of the compilers that
-/// were found, and the package to install.
+/// This machine has no compiler for an architecture, and none was asked for.
+class NoCompiler : public InputError {
+  public:
+    using InputError::InputError;
+};
+
+/// The newest compiler that knows the architecture. Throws NoCompiler with the places, the faults of the compilers that
+/// were found, and the package to install; InputError where the one that was given cannot be used.
 Compiler find_compiler(const arch::Hardware& hardware, const CompilerPlaces& places);
 
 /// The options of a compiler, beside the include path, the input and the output.

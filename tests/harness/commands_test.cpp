@@ -75,6 +75,7 @@ TEST(Generate, ACompilerThatIsNotThereIsRefused) {
     EXPECT_EQ(ran.code, 2);
     EXPECT_THAT(ran.err, HasSubstr("none: does not run or is neither clang nor nvcc"));
     EXPECT_EQ(ran.out, "");
+    EXPECT_FALSE(std::filesystem::exists(folder / "out"));
 }
 
 /// Cases that --kernel leaves no kernel are counted, and a problem of `fmha fuzz` without one is a refusal with its reason.
