@@ -32,18 +32,23 @@ constexpr std::array<std::string_view, 4> kind_names{"killed", "unminded", "unch
 /// Cases whose results a mutant may change without that a gate minds before it is given up.
 constexpr std::size_t most_unminded = 12;
 
-/// Seconds of the processor that a kernel of a smoke case and its judgement may take; they take milliseconds.
-constexpr rlim_t patience = 3, patience_to_judge = 20;
+/// Seconds of the processor. Kernels with a mistake may take so many and ten times what they take without, which is seconds for 2^16 keys.
+constexpr rlim_t least_patience = 3, patience_to_judge = 20;
 /// The same of a check. The longest takes three, and more beside others: what ended there counted as noticed.
 constexpr rlim_t patience_to_check = 15;
 
-/// Ends this process when it has computed for so many seconds more: a loop that is wrong by one may have no end.
-void limit_processor_time(rlim_t seconds) {
+/// Whole seconds of the processor that this process has taken.
+rlim_t processor_time() {
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
+    return static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
+}
+
+/// Ends this process when it has computed for so many seconds more: a loop that is wrong by one may have no end.
+void limit_processor_time(rlim_t seconds) {
     rlimit limit{};
     getrlimit(RLIMIT_CPU, &limit);
-    limit.rlim_cur = static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + seconds;
+    limit.rlim_cur = processor_time() + seconds;
     setrlimit(RLIMIT_CPU, &limit);
 }
 
@@ -96,7 +101,9 @@ class Trials::Prepared {
           candidate_(planned_candidate(source, family_of(c.family), c, to_problem(c, arch))),
           visited_(place_count()) {
         const auto planted = std::exchange(mutation(), {.place = -1, .by = 0, .visited = visited_.data()});
+        const rlim_t before = processor_time();
         right_ = outputs();
+        patience_ += 10 * (processor_time() - before);
         mutation() = planted;
 
         Candidate mutated = std::exchange(candidate_, {});
@@ -107,6 +114,8 @@ class Trials::Prepared {
     }
 
     bool comes_through(int place) const { return visited_[static_cast<std::size_t>(place)] != 0; }
+    /// Seconds of the processor that the kernels may take with a mistake.
+    rlim_t patience() const { return patience_; }
     /// Whether the kernels write something else by now.
     bool differs() {
         const StageOutputs now = outputs();
@@ -128,6 +137,7 @@ class Trials::Prepared {
     Candidate candidate_;
     std::vector<unsigned char> visited_;
     bool stray_ = false;
+    rlim_t patience_ = least_patience;
     StageOutputs right_;
 };
 
@@ -207,7 +217,7 @@ std::string Trials::notice(const Mutant& mutant, std::atomic<std::uint32_t>& tri
         mutation().place = mutant.place;
         mutation().by = mutant.by;
         if (verdict.kind == Verdict::Kind::unreached) verdict.kind = Verdict::Kind::unchanged;
-        limit_processor_time(patience);
+        limit_processor_time(here.patience());
         if (!here.differs()) continue;
         limit_processor_time(patience_to_judge);
         for (const CaseResult& result : run_case(cases_[i], *source_, options)) {
