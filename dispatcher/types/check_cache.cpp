@@ -175,6 +175,12 @@ std::int64_t checked_slot(const KvPlace& place, std::int64_t b) {
     return slot;
 }
 
+std::int64_t known_slots(const Shape& shape, const KvPlace& place) {
+    if (place.page_size > 0 || place.cache_batch_idx != nullptr)
+        return std::max<std::int64_t>(1, place.page_count);
+    return shape.mode == Mode::group ? 1 : shape.batch;
+}
+
 void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace& place,
                  const QuantArgs& quant) {
     check_page_numbers(place);

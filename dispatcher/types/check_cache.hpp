@@ -12,6 +12,9 @@ void check_page_numbers(const KvPlace& place);
 /// that (P-6). Throws ProblemError.
 std::int64_t checked_slot(const KvPlace& place, std::int64_t b);
 
+/// Pages of a pool, or slots of a cache that is not packed, that are known to exist: at least one.
+std::int64_t known_slots(const Shape& shape, const KvPlace& place);
+
 /// Rules about lengths and tables in host memory, for attention over a cache: tables and lengths that the arguments need are
 /// there, lengths are 0 or more and fit the table's rows or the slots (P-3), a list of pages does not decrease and is there where
 /// it is looked up only (B-4), every page or slot that holds a key exists (P-2, P-6), and descales that are present are finite

@@ -1,5 +1,6 @@
 #include "dispatcher/types/check_outputs.hpp"
 
+#include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -81,22 +82,15 @@ struct Rows {
     }
 };
 
-/// Slots of a cache, or pages of a pool, that are known to exist.
-Extent slots(const AppendKvArgs& args) {
-    const KvPlace& place = args.place;
-    if (place.page_size > 0 || place.cache_batch_idx != nullptr)
-        return {std::max<std::int64_t>(1, place.page_count)};
-    return {args.shape.mode == Mode::group ? 1 : args.shape.batch};
-}
-
 void check(const AppendKvArgs& args, const Rows& rows) {
     const Shape& shape = args.shape;
     if (args.rope.type != Rope::none)
         require_apart("q", args.q, {rows.batch, {shape.nhead_q}, rows.queries, {shape.hdim_q}});
     if (args.seqlen_knew <= 0) return;
+    const Extent slots{known_slots(shape, args.place)};
     const std::int64_t keys = args.place.page_size > 0 ? args.place.page_size : shape.seqlen_k;
-    require_apart("k", args.k, {slots(args), {shape.nhead_k}, {keys}, {shape.hdim_q}});
-    require_apart("v", args.v, {slots(args), {shape.nhead_k}, {keys}, {shape.hdim_v}});
+    require_apart("k", args.k, {slots, {shape.nhead_k}, {keys}, {shape.hdim_q}});
+    require_apart("v", args.v, {slots, {shape.nhead_k}, {keys}, {shape.hdim_v}});
 }
 
 void check(const BwdArgs& args, const Rows& rows) {

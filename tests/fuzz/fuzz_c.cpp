@@ -105,10 +105,19 @@ Args legal(fmha_api api) {
     // Elements of an output have places of their own (L-4): more rows than a head has, more heads than an entry has.
     constexpr std::int64_t row = 128, head = 1024 * row, entry = 4 * head;
     const fmha_tensor some{memory.data(), entry, head, row, 1};
+    // Nobody looks into tensors, but outputs have memory of their own.
+    auto own = [&some, n = std::uintptr_t{0}]() mutable {
+        fmha_tensor output = some;
+        output.data = reinterpret_cast<void*>(++n << 40U); // NOLINT(performance-no-int-to-ptr)
+        return output;
+    };
     args.q = args.k = args.v = some;
-    if constexpr (requires { args.o; }) args.o = some;
+    if constexpr (requires { args.o; }) args.o = own();
     if constexpr (requires { args.mask; }) args.mask.window_left = args.mask.window_right = -1;
-    if constexpr (requires { args.d_o; }) args.lse = args.d_o = args.d = args.dq = args.dk = args.dv = some;
+    if constexpr (requires { args.d_o; }) {
+        args.lse = args.d_o = some;
+        for (fmha_tensor* output : {&args.d, &args.dq, &args.dk, &args.dv}) *output = own();
+    }
     if (packed) {
         args.lengths.seqstart_q = memory.data();
         if constexpr (requires { args.place.kv_lookup; }) {
@@ -132,6 +141,8 @@ Args legal(fmha_api api) {
         args.place.page_count = 8;
     }
     if constexpr (requires { args.k_new; }) {
+        args.k = own();
+        args.v = own();
         args.k_new = args.v_new = some;
         args.seqlen_knew = 3;
     }

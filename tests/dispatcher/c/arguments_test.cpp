@@ -378,6 +378,22 @@ TEST_F(CallArguments, AnOutputHasAPlaceForEveryElement) {
     EXPECT_EQ(run(args), "d_sink is given, but score.sink_logit is NULL; only sink logits have gradients");
 }
 
+/// As `check_overlaps` says; here that calls ask it, behind the checks of lengths.
+TEST_F(CallArguments, AnOutputHasMemoryOfItsOwn) {
+    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+    args.o.data = k.data();
+    EXPECT_EQ(run(args), "L-4: o shares memory with k; an output needs memory of its own");
+    fmha_splitkv_args split = splits();
+    split.o.data = v.data() + batch * heads * keys * width - 1;
+    EXPECT_THAT(run(split), HasSubstr("o shares memory with v;"));
+    mode = FMHA_GROUP;
+    fmha_bwd_args backward = gradients();
+    backward.dq = backward.q;
+    EXPECT_THAT(run(backward), HasSubstr("dq shares memory with q;"));
+    starts_q = {0, -4, 8};
+    EXPECT_THAT(run(backward), HasSubstr("seqstart_q")) << "of which the last is the number of rows";
+}
+
 TEST_F(CallArguments, TheReferenceMissesWhatItReads) {
     auto args = arguments<fmha_fwd_args>(FMHA_FWD);
     EXPECT_EQ(of_reference(args), "OK");

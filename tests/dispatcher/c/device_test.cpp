@@ -16,10 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-/// Three queries, four keys, eight channels, of which only the first is not zero.
+/// Three queries, four keys, eight channels, of which only the first is not zero. There is memory for 64 channels.
 struct Example {
-    std::array<float, 24> q{}, o{};
-    std::array<float, 32> k{}, v{};
+    std::array<float, 192> q{}, o{};
+    std::array<float, 256> k{}, v{};
     std::array<float, 3> lse{};
     fmha_fwd_args args = fresh<fmha_fwd_args>();
 
@@ -53,6 +53,17 @@ TEST_F(DeviceInterface, RunsABuiltKernel) {
     EXPECT_NEAR(example.o[0], -4.61190821, 1e-4);
     EXPECT_NEAR(example.o[8], -6.76231966, 1e-4);
     EXPECT_NEAR(example.lse[2], 1.44018970, 1e-4);
+}
+
+TEST_F(DeviceInterface, AnOutputHasMemoryOfItsOwn) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    Example example;
+    example.args.o.data = example.k.data();
+    double milliseconds = 0.0;
+    EXPECT_EQ(fmha_run_device(context_, &example.args, nullptr, nullptr), FMHA_BAD_PROBLEM);
+    EXPECT_EQ(error(), "L-4: o shares memory with k; an output needs memory of its own");
+    EXPECT_EQ(fmha_time_device(context_, &example.args, nullptr, 0, 1, &milliseconds), FMHA_BAD_PROBLEM);
+    EXPECT_EQ(fmha_plan(context_, &example.args, nullptr), FMHA_OK) << error();
 }
 
 TEST_F(DeviceInterface, ATensorWithoutElementsIsNull) {
