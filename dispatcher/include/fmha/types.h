@@ -98,7 +98,10 @@ typedef enum fmha_kv_lookup { FMHA_KV_VLLM_2D = 0, FMHA_KV_SGLANG_1D = 1 } fmha_
  * An output that shares memory with an input or with another output is FMHA_BAD_PROBLEM when the call runs; append-KV changes
  * its cache and queries in place, and they are outputs. Strides may interleave tensors in one allocation, as those of packed
  * projections do. An overlap is looked for as far as extents are known: of a packed batch in device memory the first row counts, of
- * a cache page_count pages or slots. Descales, ALiBi slopes, integer arrays and the workspace are not looked at. */
+ * a cache page_count pages or slots. Descales, ALiBi slopes, integer arrays and the workspace are not looked at.
+ *
+ * Inputs must not be NaN (L-5). No call looks for one, and what depends on it is not defined: it need not be NaN. A maximum
+ * passes over NaN, so that a row whose query has one can be 0, as a row that sees no key. */
 typedef struct fmha_tensor {
     void* data;
     int64_t batch_stride;
