@@ -89,6 +89,17 @@ class Functions(unittest.TestCase):
                 except (ValueError, fmha.Error) as error:
                     self.assertFalse([words for words in FROM_INSIDE if words in str(error)], f"{name}={value!r}: {error}")
 
+    def test_what_is_asked_for(self):
+        """By any spelling of yes and no; a word is neither."""
+        for yes, no in ((True, False), (1, 0), (np.True_, np.False_), (True, None)):
+            self.assertEqual(fmha.attention(Q, K, V, lse=yes).lse.shape, (2, 2, 16))
+            self.assertIsNone(fmha.attention(Q, K, V, lse=no, randval=no).lse)
+        with self.assertRaisesRegex(ValueError, "^randval is 'no'"):
+            fmha.attention(Q, K, V, randval="no", dropout=(0.5, 1, 1))
+        for name in ("dbias", "d_sink"):
+            with self.assertRaisesRegex(ValueError, f"^{name} is 'no'"):
+                fmha.attention_backward(Q, K, V, Q, np.zeros((2, 2, 16), np.float32), Q, **{name: "no"})
+
     def test_windows_and_dropout_in_any_sequence(self):
         one = fmha.attention(Q, K, V, mask="generic", window=(3, 2), dropout=(0.25, 7, 1)).o
         other = fmha.attention(Q, K, V, mask="generic", window=np.array([3, 2]), dropout=[0.25, 7, 1]).o

@@ -96,10 +96,11 @@ def _outputs(call: Call, extents: Extents, axes: str, out: Any, lse: Any) -> Non
     """O, and LSE when `lse` is true or the caller's array [entries, heads, rows], in group mode [heads, rows]."""
     shape = _shape(axes, b=extents.batch, h=extents.nhead_q, s=extents.rows, d=extents.hdim_v)
     call.args.o = call.result("o", shape, axes, call.type.output, out)
-    if lse is not False and lse is not None:
+    own = None if isinstance(lse, (bool, int, np.bool_)) else lse
+    if own is not None or flag("lse", lse):
         names = "hs" if extents.group else "bhs"
         shape = _shape(names, b=extents.batch, h=extents.nhead_q, s=extents.rows)
-        call.args.lse = call.result("lse", shape, names, FP32, None if lse is True else lse)
+        call.args.lse = call.result("lse", shape, names, FP32, own)
 
 
 def _table(extents: Extents, keys: int) -> tuple[int, int, int, int]:
@@ -135,7 +136,7 @@ def forward(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
     _dropout(call, dropout)
     call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
     _outputs(call, extents, axes, out, lse)
-    if randval:
+    if flag("randval", randval):
         call.args.randval = call.result("randval", table[1:] if extents.group else table, "hsk" if extents.group else "bhsk",
                                         formats.UINT8, fill=0)
     return call
@@ -372,9 +373,9 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
     if randval is not None:
         require_shape("randval", randval, *_shape(names, **size))
         args.randval = call.tensor(randval, names, formats.UINT8)
-    if dbias:
+    if flag("dbias", dbias):
         args.dbias = call.result("dbias", table[1:] if extents.group else table, names, element, fill=0)
-    if d_sink:
+    if flag("d_sink", d_sink):
         memory = call.side.new((extents.nhead_q,), np.float32)
         call.outputs["d_sink"] = (memory, FP32)
         args.d_sink = view_of(memory).address
