@@ -1,5 +1,6 @@
 """Forward attention on arrays, feature by feature, against formulas written in NumPy."""
 
+import pickle
 import unittest
 
 import numpy as np
@@ -275,6 +276,12 @@ class Contexts(unittest.TestCase):
             self.assertIn("policy seqtune", text)
             with self.assertRaisesRegex(fmha.Error, "no device"):
                 context.allocate(16)
+
+    def test_an_error_goes_to_another_process_whole(self):
+        with self.assertRaises(fmha.Error) as caught:
+            fmha.attention(Q, K, V, seqlen_k=[91, 1])
+        copy = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((str(copy), copy.status, copy.rule), (str(caught.exception), 2, "N-1"))
 
 
 if __name__ == "__main__":

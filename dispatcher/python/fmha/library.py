@@ -61,7 +61,11 @@ class Error(RuntimeError):
     def __init__(self, status: int, sentence: str, rule: str = ""):
         name = STATUS[status] if 0 <= status < len(STATUS) else str(status)
         super().__init__(f"{name}: {sentence}")
-        self.status, self.rule = status, rule
+        self.status, self.sentence, self.rule = status, sentence, rule
+
+    def __reduce__(self) -> tuple:
+        """As processes hand it on: an exception is else made anew of its text alone."""
+        return type(self), (self.status, self.sentence, self.rule)
 
 
 class Checked(Structure):
