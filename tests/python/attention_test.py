@@ -1,6 +1,7 @@
 """Forward attention on arrays, feature by feature, against formulas written in NumPy."""
 
 import pickle
+import threading
 import unittest
 
 import numpy as np
@@ -276,6 +277,25 @@ class Contexts(unittest.TestCase):
             self.assertIn("policy seqtune", text)
             with self.assertRaisesRegex(fmha.Error, "no device"):
                 context.allocate(16)
+
+    def test_threads_may_share_one(self):
+        wrong = []
+
+        def ask(context, keys):
+            for _ in range(150):
+                try:
+                    fmha.attention(Q, K, V, context=context, seqlen_k=[keys, 1])
+                except fmha.Error as error:
+                    if not str(error).startswith(f"BAD_PROBLEM: N-1: seqlen_k of entry 0 is {keys};"):
+                        wrong.append(str(error))
+
+        with fmha.Context(fmha.load(), "gfx950") as context:
+            threads = [threading.Thread(target=ask, args=(context, keys)) for keys in (91, 92, 93, 94)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(wrong, [])
 
     def test_an_error_goes_to_another_process_whole(self):
         with self.assertRaises(fmha.Error) as caught:

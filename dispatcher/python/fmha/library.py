@@ -15,6 +15,7 @@ from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint
 import json
 import operator
 import os
+import threading
 from typing import Any, Callable, Iterable
 
 from fmha import find
@@ -172,12 +173,14 @@ def load(path: str | os.PathLike | None = None) -> Library:
 
 
 class Context:
-    """One fmha_context, used by one thread at a time. Methods raise Error with the library's sentence.
+    """One fmha_context. Methods raise Error with the library's sentence. Calls of several threads wait for each other, as a context does
+    one thing at a time; threads with a context each run side by side.
 
     Without `kernels_dir` it chooses among all kernels of `arch` and runs them on the host; with it, among the kernels that
     `fmha build` left in that folder, and runs them on `device`."""
 
     def __init__(self, lib: Library, arch: str | None = None, kernels_dir: str | os.PathLike | None = None, device: int = 0):
+        self._lock = threading.RLock()  # a heuristic may ask the context that asks it
         self.lib, self.handle, self._arch = lib, c_void_p(), arch
         self.on_device = kernels_dir is not None
         options = lib.fresh("fmha_context_options")
@@ -209,16 +212,17 @@ class Context:
 
     def close(self) -> None:
         """Frees the context; a second call does nothing."""
-        if self.handle:
-            self.lib.functions.fmha_destroy(self.handle)
-            self.handle = c_void_p()
+        with self._lock:
+            if self.handle:
+                self.lib.functions.fmha_destroy(self.handle)
+                self.handle = c_void_p()
 
     def kernel_count(self) -> int:
         return self.lib.functions.fmha_kernel_count(self.handle)
 
     def keep(self, where: str) -> None:
         """From now on only kernels `c` for which this Python expression is true, as in "c.hdim_q == 128"."""
-        self._check(self.lib.functions.fmha_keep_kernels(self.handle, where.encode()))
+        self._call(self.lib.functions.fmha_keep_kernels, where.encode())
 
     def kernels(self) -> list[dict]:
         """The kernels to choose from: name, gfx_arch, signature and algorithm of each."""
@@ -243,7 +247,7 @@ class Context:
             return ctypes.addressof(answer[0])
 
         callback = HEURISTIC(ask) if heuristic else HEURISTIC()
-        self._check(self.lib.functions.fmha_set_heuristic(self.handle, callback, None))
+        self._call(self.lib.functions.fmha_set_heuristic, callback, None)
         self._heuristic = callback
 
     def explain(self, args: Structure) -> str:
@@ -253,64 +257,67 @@ class Context:
     def plan(self, args: Structure) -> Any:
         """The kernels that would run: an fmha_run_info."""
         info = self.lib.fresh("fmha_run_info")
-        self._check(self.lib.functions.fmha_plan(self.handle, byref(args), byref(info)))
+        self._call(self.lib.functions.fmha_plan, byref(args), byref(info))
         return info
 
     def workspace_size(self, args: Structure) -> tuple[int, bool]:
         """Bytes, and whether they are exact or an upper bound."""
         size, exact = c_int64(), c_int32()
-        self._check(self.lib.functions.fmha_workspace_size(self.handle, byref(args), byref(size), byref(exact)))
+        self._call(self.lib.functions.fmha_workspace_size, byref(args), byref(size), byref(exact))
         return size.value, bool(exact.value)
 
     def prepare_workspace(self, args: Structure, workspace: int, stream: int | None = None) -> None:
         """Prepares the workspace of kernels in device memory. Backward needs it before every run."""
-        self._check(self.lib.functions.fmha_prepare_workspace(self.handle, byref(args), workspace, stream))
+        self._call(self.lib.functions.fmha_prepare_workspace, byref(args), workspace, stream)
 
     def run_on_host(self, args: Structure) -> Any:
         info = self.lib.fresh("fmha_run_info")
-        self._check(self.lib.functions.fmha_run_host(self.handle, byref(args), byref(info)))
+        self._call(self.lib.functions.fmha_run_host, byref(args), byref(info))
         return info
 
     def run_on_device(self, args: Structure, stream: int | None = None, info: Structure | None = None) -> Any:
         """Starts a launch on `stream` and returns; fills `info` when one is given."""
-        self._check(self.lib.functions.fmha_run_device(self.handle, byref(args), stream,
-                                                       byref(info) if info else None))
+        self._call(self.lib.functions.fmha_run_device, byref(args), stream, byref(info) if info else None)
         return info
 
     def time_on_device(self, args: Structure, stream: int | None = None, warm_up: int = 10, repeats: int = 50) -> float:
         """Mean milliseconds of a launch."""
         milliseconds = ctypes.c_double()
-        self._check(self.lib.functions.fmha_time_device(self.handle, byref(args), stream, warm_up, repeats,
-                                                        byref(milliseconds)))
+        self._call(self.lib.functions.fmha_time_device, byref(args), stream, warm_up, repeats, byref(milliseconds))
         return milliseconds.value
 
     def allocate(self, size: int) -> int:
         """The address of so many bytes of device memory."""
         memory = c_void_p()
-        self._check(self.lib.functions.fmha_device_allocate(self.handle, size, byref(memory)))
+        self._call(self.lib.functions.fmha_device_allocate, size, byref(memory))
         return memory.value
 
     def release(self, address: int) -> None:
-        self._check(self.lib.functions.fmha_device_release(self.handle, address))
+        self._call(self.lib.functions.fmha_device_release, address)
 
     def upload(self, device: int, host: int, size: int, stream: int | None = None) -> None:
-        self._check(self.lib.functions.fmha_device_upload(self.handle, device, host, size, stream))
+        self._call(self.lib.functions.fmha_device_upload, device, host, size, stream)
 
     def download(self, host: int, device: int, size: int, stream: int | None = None) -> None:
-        self._check(self.lib.functions.fmha_device_download(self.handle, host, device, size, stream))
+        self._call(self.lib.functions.fmha_device_download, host, device, size, stream)
 
     def wait(self, stream: int | None = None) -> None:
         """Returns when everything in the stream is done."""
-        self._check(self.lib.functions.fmha_device_wait(self.handle, stream))
+        self._call(self.lib.functions.fmha_device_wait, stream)
 
     def _text(self, function: Callable[..., int], *arguments: Any) -> str:
         length, capacity = c_uint64(), 1 << 20
         while True:
             text = ctypes.create_string_buffer(capacity)
-            self._check(function(self.handle, *arguments, text, capacity, byref(length)))
+            self._call(function, *arguments, text, capacity, byref(length))
             if length.value < capacity:
                 return text.value.decode()
             capacity = length.value + 1
+
+    def _call(self, function: Callable[..., int], *arguments: Any) -> None:
+        """A function of the library on this context, whose sentence no other thread's call has replaced."""
+        with self._lock:
+            self._check(function(self.handle, *arguments))
 
     def _check(self, status: int) -> None:
         if status != 0:
