@@ -41,9 +41,10 @@ Problem Dispatcher::resolved(const Problem& problem) const {
 }
 
 std::vector<std::string> Dispatcher::preferred(const Problem& problem) const {
-    if (!heuristic_) return {};
+    const Heuristic asked = heuristic_; // which it may replace
+    if (!asked) return {};
     try {
-        return heuristic_(problem);
+        return asked(problem);
     } catch (const std::exception& error) {
         std::throw_with_nested(HeuristicError(std::string("the selection heuristic threw: ") + error.what()));
     }

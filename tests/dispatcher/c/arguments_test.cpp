@@ -115,6 +115,7 @@ class CallArguments : public testing::Test {
         return status == FMHA_OK ? "OK" : error.data();
     }
 
+    fmha_context* context_ = nullptr;
     std::int32_t mode = FMHA_BATCH;
     std::vector<std::uint16_t> q = halves(queries), k = halves(keys), v = halves(keys), o = halves(queries),
                                d_o = halves(queries), dq = halves(queries), dk = halves(keys),
@@ -130,8 +131,6 @@ class CallArguments : public testing::Test {
             values[n] = static_cast<std::uint16_t>((n * 7919 % 1024) | 0x3000U | (n % 3 == 0 ? 0x8000U : 0U));
         return values;
     }
-
-    fmha_context* context_ = nullptr;
 };
 
 /// A structure of another version may have members elsewhere.
@@ -392,6 +391,18 @@ TEST_F(CallArguments, AnOutputHasMemoryOfItsOwn) {
     EXPECT_THAT(run(backward), HasSubstr("dq shares memory with q;"));
     starts_q = {0, -4, 8};
     EXPECT_THAT(run(backward), HasSubstr("seqstart_q")) << "of which the last is the number of rows";
+}
+
+/// A heuristic that takes itself away is not gone before it has answered.
+TEST_F(CallArguments, AHeuristicMayReplaceItself) {
+    const auto once = [](const void*, void* context) {
+        EXPECT_EQ(fmha_set_heuristic(static_cast<fmha_context*>(context), nullptr, nullptr), FMHA_OK);
+        return "no_such_kernel";
+    };
+    ASSERT_EQ(fmha_set_heuristic(context_, once, context_), FMHA_OK);
+    const auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+    EXPECT_THAT(run(args), HasSubstr("no kernel of this context is called no_such_kernel"));
+    EXPECT_EQ(run(args), "OK");
 }
 
 TEST_F(CallArguments, TheReferenceMissesWhatItReads) {
