@@ -19,6 +19,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -234,6 +235,12 @@ void check_values_of(const Args& args, DataType type, Memory memory) {
         if constexpr (requires { args.dropout; }) dropout = args.dropout;
         if constexpr (requires { args.quant; }) quant = args.quant;
         check_values(type, args.score, dropout, quant, seqstart_k);
+        const auto& [stride, heads] = std::pair(args.score.alibi_stride, args.shape.nhead_q);
+        if (args.score.bias_type == BiasType::alibi && stride != 0 && stride != heads)
+            throw ProblemError("A-1", "alibi_stride", std::to_string(stride),
+                               fmt::format("alibi_stride is {}; allowed: 0, and nhead_q = {} for slopes of "
+                                           "every entry",
+                                           stride, heads));
     }
 }
 

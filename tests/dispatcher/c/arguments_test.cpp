@@ -393,6 +393,24 @@ TEST_F(CallArguments, AnOutputHasMemoryOfItsOwn) {
     EXPECT_THAT(run(backward), HasSubstr("seqstart_q")) << "of which the last is the number of rows";
 }
 
+/// Slopes beyond the array would be read.
+TEST_F(CallArguments, SlopesLieBesideEachOther) {
+    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+    const std::vector<float> slopes(batch * heads, 1.0F);
+    args.score.bias_type = FMHA_ALIBI;
+    args.score.alibi_slopes = slopes.data();
+    for (const std::int64_t stride : {std::int64_t{0}, heads}) {
+        args.score.alibi_stride = stride;
+        EXPECT_EQ(run(args), "OK");
+        EXPECT_EQ(of_reference(args), "OK");
+    }
+    for (const std::int64_t stride : {heads + 1, std::int64_t{-1}, std::int64_t{1} << 50}) {
+        args.score.alibi_stride = stride;
+        EXPECT_THAT(run(args), HasSubstr("allowed: 0, and nhead_q = 2 for slopes of every entry"));
+        EXPECT_THAT(of_reference(args), HasSubstr("allowed: 0, and nhead_q = 2 for slopes of every entry"));
+    }
+}
+
 /// A heuristic that takes itself away is not gone before it has answered.
 TEST_F(CallArguments, AHeuristicMayReplaceItself) {
     const auto once = [](const void*, void* context) {
