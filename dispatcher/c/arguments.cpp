@@ -5,8 +5,8 @@
 #include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/check_contents.hpp"
 #include "dispatcher/types/check_lengths.hpp"
+#include "dispatcher/types/check_memory.hpp"
 #include "dispatcher/types/check_outputs.hpp"
-#include "dispatcher/types/check_overlaps.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/null_tensors.hpp"
@@ -315,7 +315,7 @@ Call call_of(const void* args, const ArchName& arch, Memory memory) {
 void check_tensors(const Call& call, Memory memory) {
     check_outputs(call.arguments, call.problem.max_seqlen_k);
     if (memory == Memory::host) check_contents(call.arguments);
-    check_overlaps(call.arguments, memory == Memory::host);
+    check_memory(call.arguments, memory == Memory::host);
     std::visit(
         [memory](const auto& args) {
             if constexpr (requires { args.score; }) require_slopes(args.score);

@@ -23,7 +23,7 @@ enum class Memory : std::uint8_t { host, device };
 /// enumerator, a flag that is neither 0 nor 1, a reserved member that is not 0, and ProblemError for a problem or a value that breaks a rule.
 Call call_of(const void* args, const ArchName& arch, Memory memory);
 
-/// What can be said about a call's tensors before a kernel is chosen: `check_outputs`, `check_overlaps`, and InputError for a tensor
+/// What can be said about a call's tensors before a kernel is chosen: `check_outputs`, `check_memory`, and InputError for a tensor
 /// or array that a launch needs and that is NULL. In host memory ProblemError for `check_contents` too. Tensors of a device are
 /// checked by the launch, which can fetch the lengths.
 void check_tensors(const Call& call, Memory memory);

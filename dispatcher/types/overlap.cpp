@@ -29,10 +29,12 @@ bool multiply(std::int64_t a, std::int64_t b, std::int64_t& product) {
     return !__builtin_mul_overflow(a, b, &product) && product > -most && product < most;
 }
 
-/// Nothing for a tensor without elements, and for one whose addresses do not fit.
+bool has_elements(const TensorView& view, const TensorExtents& extents) {
+    return view.present() && std::ranges::all_of(extents, [](std::int64_t extent) { return extent > 0; });
+}
+
+/// Of a tensor with elements; nothing when its addresses do not fit.
 std::optional<Runs> runs_of(const TensorView& view, const TensorExtents& extents) {
-    if (!view.present() || std::ranges::any_of(extents, [](std::int64_t extent) { return extent <= 0; }))
-        return std::nullopt;
     Runs runs;
     runs.length = element_bits(view.type);
     const auto address = reinterpret_cast<std::uintptr_t>(view.data);
@@ -109,8 +111,13 @@ class Search {
 
 } // namespace
 
+bool addressable(const TensorView& view, const TensorExtents& extents) {
+    return !has_elements(view, extents) || runs_of(view, extents).has_value();
+}
+
 bool overlap(const TensorView& one, const TensorExtents& of_one, const TensorView& other,
              const TensorExtents& of_other) {
+    if (!has_elements(one, of_one) || !has_elements(other, of_other)) return false;
     const auto a = runs_of(one, of_one), b = runs_of(other, of_other);
     if (!a || !b) return false;
     const std::int64_t way = b->begin - a->begin;

@@ -100,6 +100,14 @@ class Calls(unittest.TestCase):
         sparse[..., ::2] = self.q
         self.close(fmha.attention(sparse[..., ::2], self.k, self.v).o)
 
+    def test_an_array_from_within_bytes_is_copied(self):
+        def beside(array):
+            return np.frombuffer(b"x" + array.tobytes(), np.uint8)[1:].view(array.dtype).reshape(array.shape)
+
+        self.close(fmha.attention(*(beside(array) for array in (self.q, self.k, self.v))).o)
+        with self.assertRaisesRegex(fmha.Error, "o.data is .*; elements of 2 bytes lie at multiples of 2"):
+            fmha.attention(self.q, self.k, self.v, out=np.zeros(2 * self.q.size + 1, np.uint8)[1:].view(np.float16).reshape(self.q.shape))
+
     def test_the_output_goes_where_the_caller_says(self):
         out = np.full((2, 33, 4, 64), 9, np.float16).transpose(0, 2, 1, 3)
         lse = np.zeros((2, 4, 33), np.float32)

@@ -93,7 +93,8 @@ typedef enum fmha_kv_lookup { FMHA_KV_VLLM_2D = 0, FMHA_KV_SGLANG_1D = 1 } fmha_
  * bias and random bytes, blocks for descales). A stride of 0 broadcasts an input. Two elements of an output in one place
  * are FMHA_BAD_PROBLEM when the call runs. In group mode rows are packed, and a batch stride is not looked at unless it
  * leads from page to page. data = NULL means absent. A tensor that the call needs may be NULL only where it has no
- * elements, because no sequence has a query (or a key).
+ * elements, because no sequence has a query (or a key). Elements lie at multiples of their size (FMHA_BAD_ARGUMENT), and strides lead
+ * nowhere beyond 2^56 bytes (FMHA_BAD_PROBLEM).
  *
  * An output that shares memory with an input or with another output is FMHA_BAD_PROBLEM when the call runs; append-KV changes
  * its cache and queries in place, and they are outputs. Strides may interleave tensors in one allocation, as those of packed

@@ -66,6 +66,7 @@ class Call:
                 host = np.ascontiguousarray(host)
             if any(step < 0 or step % host.itemsize for step in host.strides):
                 host = np.ascontiguousarray(host)
+            host = np.require(host, requirements="A")
             view = view_of(host)
         elif not matches(view, element):
             raise ValueError(f"the device array holds {view.dtype}, the kernels read {element.name}")

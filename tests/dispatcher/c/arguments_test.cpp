@@ -377,7 +377,7 @@ TEST_F(CallArguments, AnOutputHasAPlaceForEveryElement) {
     EXPECT_EQ(run(args), "d_sink is given, but score.sink_logit is NULL; only sink logits have gradients");
 }
 
-/// As `check_overlaps` says; here that calls ask it, behind the checks of lengths.
+/// As `check_memory` says; here that calls ask it, behind the checks of lengths.
 TEST_F(CallArguments, AnOutputHasMemoryOfItsOwn) {
     auto args = arguments<fmha_fwd_args>(FMHA_FWD);
     args.o.data = k.data();

@@ -1,4 +1,4 @@
-#include "dispatcher/types/check_overlaps.hpp"
+#include "dispatcher/types/check_memory.hpp"
 
 #include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/error.hpp"
@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -20,6 +22,21 @@ struct PlacedTensor {
     TensorExtents extents;
 };
 
+/// Strides that no memory has, and elements across the units that machines read.
+void require_places(const PlacedTensor& tensor) {
+    const auto& [name, view, extents] = tensor;
+    if (std::ranges::any_of(extents, [](std::int64_t extent) { return extent <= 0; })) return;
+    if (!addressable(view, extents))
+        throw ProblemError("L-1", std::string(name), "strides",
+                           fmt::format("{} has strides {}, {}, {} and {}, which lead beyond 2^56 bytes", name,
+                                       view.batch_stride, view.head_stride, view.row_stride,
+                                       view.col_stride));
+    const auto bytes = static_cast<std::uintptr_t>(element_bytes(view.type));
+    if (reinterpret_cast<std::uintptr_t>(view.data) % bytes != 0)
+        throw InputError(fmt::format("{}.data is {}; elements of {} bytes lie at multiples of {}", name,
+                                     view.data, bytes, bytes));
+}
+
 void require_separate(const PlacedTensor& output, const PlacedTensor& other) {
     if (overlap(output.view, output.extents, other.view, other.extents))
         throw ProblemError("L-4", std::string(output.name), fmt::format("memory of {}", other.name),
@@ -27,8 +44,8 @@ void require_separate(const PlacedTensor& output, const PlacedTensor& other) {
                                        output.name, other.name));
 }
 
-void require_separate(std::initializer_list<PlacedTensor> outputs,
-                      std::initializer_list<PlacedTensor> inputs) {
+void require_memory(std::initializer_list<PlacedTensor> outputs, std::initializer_list<PlacedTensor> inputs) {
+    for (const auto tensors : {outputs, inputs}) std::ranges::for_each(tensors, require_places);
     for (const auto* output = outputs.begin(); output != outputs.end(); ++output) {
         for (const auto* other = output + 1; other != outputs.end(); ++other)
             require_separate(*output, *other);
@@ -71,11 +88,11 @@ void check_places(const AppendKvArgs& args, const CertainRows& rows) {
     const bool rotates = args.rope.type != Rope::none;
     const TensorView none;
     // What is not written cannot be in the way.
-    require_separate({{"q", rotates ? args.q : none, {rows.batch, shape.nhead_q, rows.queries, shape.hdim_q}},
-                      {"k", added > 0 ? args.k : none, in_cache(args, rows, shape.hdim_q)},
-                      {"v", added > 0 ? args.v : none, in_cache(args, rows, shape.hdim_v)}},
-                     {{"k_new", args.k_new, {rows.batch, shape.nhead_k, added, shape.hdim_q}},
-                      {"v_new", args.v_new, {rows.batch, shape.nhead_k, added, shape.hdim_v}}});
+    require_memory({{"q", rotates ? args.q : none, {rows.batch, shape.nhead_q, rows.queries, shape.hdim_q}},
+                    {"k", added > 0 ? args.k : none, in_cache(args, rows, shape.hdim_q)},
+                    {"v", added > 0 ? args.v : none, in_cache(args, rows, shape.hdim_v)}},
+                   {{"k_new", args.k_new, {rows.batch, shape.nhead_k, added, shape.hdim_q}},
+                    {"v_new", args.v_new, {rows.batch, shape.nhead_k, added, shape.hdim_v}}});
 }
 
 void check_places(const BwdArgs& args, const CertainRows& rows) {
@@ -84,21 +101,21 @@ void check_places(const BwdArgs& args, const CertainRows& rows) {
     const std::int64_t heads = shape.nhead_q, heads_k = shape.nhead_k,
                        written = args.reduce_dk_dv ? heads_k : heads;
     const std::int64_t deep = shape.hdim_q, wide = shape.hdim_v;
-    require_separate({{"d", args.d, {batch, heads, queries, 1}},
-                      {"dq", args.dq, {batch, heads, queries, deep}},
-                      {"dk", args.dk, {batch, written, keys, deep}},
-                      {"dv", args.dv, {batch, written, keys, wide}},
-                      {"dbias", args.dbias, {batch, heads, queries, columns}},
-                      one_a_head("d_sink", args.d_sink, heads)},
-                     {{"q", args.q, {batch, heads, queries, deep}},
-                      {"k", args.k, {batch, heads_k, keys, deep}},
-                      {"v", args.v, {batch, heads_k, keys, wide}},
-                      {"o", args.o, {batch, heads, queries, wide}},
-                      {"lse", args.lse, {batch, heads, queries, 1}},
-                      {"bias", args.bias, {batch, heads, queries, columns}},
-                      {"d_o", args.d_o, {batch, heads, queries, wide}},
-                      {"randval", args.randval, {batch, heads, queries, columns}},
-                      one_a_head("sink_logit", args.score.sink_logit, heads)});
+    require_memory({{"d", args.d, {batch, heads, queries, 1}},
+                    {"dq", args.dq, {batch, heads, queries, deep}},
+                    {"dk", args.dk, {batch, written, keys, deep}},
+                    {"dv", args.dv, {batch, written, keys, wide}},
+                    {"dbias", args.dbias, {batch, heads, queries, columns}},
+                    one_a_head("d_sink", args.d_sink, heads)},
+                   {{"q", args.q, {batch, heads, queries, deep}},
+                    {"k", args.k, {batch, heads_k, keys, deep}},
+                    {"v", args.v, {batch, heads_k, keys, wide}},
+                    {"o", args.o, {batch, heads, queries, wide}},
+                    {"lse", args.lse, {batch, heads, queries, 1}},
+                    {"bias", args.bias, {batch, heads, queries, columns}},
+                    {"d_o", args.d_o, {batch, heads, queries, wide}},
+                    {"randval", args.randval, {batch, heads, queries, columns}},
+                    one_a_head("sink_logit", args.score.sink_logit, heads)});
 }
 
 template <class Args>
@@ -119,19 +136,19 @@ void check_places(const Args& args, const CertainRows& rows) {
         of_k = in_cache(args, rows, deep);
         of_v = in_cache(args, rows, wide);
     }
-    require_separate({{"o", args.o, {batch, heads, queries, wide}},
-                      {"lse", lse, {batch, heads, queries, 1}},
-                      {"randval", randval, {batch, heads, queries, columns}}},
-                     {{"q", args.q, {batch, heads, queries, deep}},
-                      {"k", k, of_k},
-                      {"v", v, of_v},
-                      {"bias", bias, {batch, heads, queries, columns}},
-                      one_a_head("sink_logit", sink_logit, heads)});
+    require_memory({{"o", args.o, {batch, heads, queries, wide}},
+                    {"lse", lse, {batch, heads, queries, 1}},
+                    {"randval", randval, {batch, heads, queries, columns}}},
+                   {{"q", args.q, {batch, heads, queries, deep}},
+                    {"k", k, of_k},
+                    {"v", v, of_v},
+                    {"bias", bias, {batch, heads, queries, columns}},
+                    one_a_head("sink_logit", sink_logit, heads)});
 }
 
 } // namespace
 
-void check_overlaps(const Invocation& arguments, bool lengths_readable) {
+void check_memory(const Invocation& arguments, bool lengths_readable) {
     std::visit(
         [lengths_readable](const auto& args) {
             if constexpr (requires { args.shape; })

@@ -1,6 +1,6 @@
 // A kernel reads its inputs while it writes (L-4).
 
-#include "dispatcher/types/check_overlaps.hpp"
+#include "dispatcher/types/check_memory.hpp"
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/overlap.hpp"
@@ -54,9 +54,9 @@ Args separate() {
 /// "OK", or the sentence.
 std::string told(const Invocation& arguments, bool lengths_readable = true) {
     try {
-        check_overlaps(arguments, lengths_readable);
+        check_memory(arguments, lengths_readable);
         return "OK";
-    } catch (const ProblemError& error) {
+    } catch (const Error& error) {
         return error.what();
     }
 }
@@ -114,7 +114,31 @@ TEST(Overlap, GivesUpOnStridesThatHaveNothingToDoWithEachOther) {
     EXPECT_FALSE(overlap(one, {many, many, many, 64}, other, {many, many, many, 64})) << "of even addresses";
 }
 
-TEST(CheckOverlaps, NamesWhatSharesMemory) {
+TEST(CheckMemory, RefusesStridesThatNoMemoryHas) {
+    auto args = separate<FwdArgs>();
+    args.k.row_stride = std::numeric_limits<std::int64_t>::max();
+    EXPECT_EQ(told(args),
+              "L-1: k has strides 384, 128, 9223372036854775807 and 1, which lead beyond 2^56 bytes");
+    args.shape.seqlen_k = 1;
+    EXPECT_EQ(told(args), "OK") << "nobody goes that way";
+    args.o.batch_stride = std::numeric_limits<std::int64_t>::min();
+    EXPECT_THAT(told(args), HasSubstr("L-1: o has strides -9223372036854775808, "));
+}
+
+TEST(CheckMemory, WantsElementsAtMultiplesOfTheirSize) {
+    auto args = separate<FwdArgs>();
+    args.q.data = static_cast<std::byte*>(at(0)) + 1;
+    EXPECT_EQ(told(args), "q.data is 0x100001; elements of 2 bytes lie at multiples of 2");
+    args.shape.seqlen_q = 0;
+    EXPECT_EQ(told(args), "OK") << "it has none";
+    args.shape.seqlen_q = queries;
+    args.q.type = ElementType::fp8_ocp;
+    EXPECT_EQ(told(args), "OK");
+    args.lse = {at(10 * all_keys + 1), ElementType::fp32, heads * queries, queries, 1, 1};
+    EXPECT_THAT(told(args), HasSubstr("lse.data is 0x1"));
+}
+
+TEST(CheckMemory, NamesWhatSharesMemory) {
     auto args = separate<FwdArgs>();
     EXPECT_EQ(told(args), "OK");
     EXPECT_EQ(told(Invocation()), "OK");
@@ -137,7 +161,7 @@ TEST(CheckOverlaps, NamesWhatSharesMemory) {
 }
 
 /// Projections leave Q, K and V of a token beside each other: [b, s, 4, h, d], whose last part is for O.
-TEST(CheckOverlaps, TakesTensorsThatInterleave) {
+TEST(CheckMemory, TakesTensorsThatInterleave) {
     auto args = separate<FwdArgs>();
     args.shape.seqlen_q = args.shape.seqlen_k = keys;
     constexpr std::int64_t part = heads * width, row = 4 * part;
@@ -157,7 +181,7 @@ TEST(CheckOverlaps, TakesTensorsThatInterleave) {
     EXPECT_THAT(told(args), HasSubstr("o shares memory with q"));
 }
 
-TEST(CheckOverlaps, CountsPackedRowsWhereItMayReadThem) {
+TEST(CheckMemory, CountsPackedRowsWhereItMayReadThem) {
     const std::vector<std::int32_t> starts{0, 1, 6};
     auto args = separate<FwdArgs>();
     args.shape.mode = Mode::group;
@@ -178,7 +202,7 @@ TEST(CheckOverlaps, CountsPackedRowsWhereItMayReadThem) {
     EXPECT_THAT(told(args, false), HasSubstr("o shares memory with q"));
 }
 
-TEST(CheckOverlaps, KnowsPagesAndSlots) {
+TEST(CheckMemory, KnowsPagesAndSlots) {
     auto args = separate<BatchPrefillArgs>();
     args.shape.batch = 1;
     args.place.page_size = keys;
@@ -206,7 +230,7 @@ TEST(CheckOverlaps, KnowsPagesAndSlots) {
     EXPECT_EQ(told(split), "OK") << "one slot is known";
 }
 
-TEST(CheckOverlaps, LetsAppendChangeItsCacheInPlace) {
+TEST(CheckMemory, LetsAppendChangeItsCacheInPlace) {
     auto args = separate<AppendKvArgs>();
     args.seqlen_knew = 1;
     args.k_new = args.v_new = dense(all_queries + 2 * all_keys, 1);
@@ -226,7 +250,7 @@ TEST(CheckOverlaps, LetsAppendChangeItsCacheInPlace) {
     EXPECT_THAT(told(args), HasSubstr("k shares memory with v;"));
 }
 
-TEST(CheckOverlaps, KnowsEveryGradient) {
+TEST(CheckMemory, KnowsEveryGradient) {
     auto args = separate<BwdArgs>();
     std::int64_t free = 10 * all_keys;
     for (TensorView* view :
