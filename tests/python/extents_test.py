@@ -66,7 +66,7 @@ class Refusals(Client):
         np.testing.assert_allclose(rows, cpu_attention_fwd(*single((Q, K, V)), PROB.scale), atol=2e-3)
         for change, words in (({"kv_page_indices": [0, 1, 2]}, "kv_indptr ends at 4; the array has 3"), ({"kv_indptr": [0, 4]}, "kv_indptr has shape [2]"),
                               ({"kv_last_page_lens": [16]}, "kv_last_page_lens has shape [1]; needed: [2]"),
-                              ({"kv_page_indices": [0, 1, 2, 9]}, "page 9")):
+                              ({"kv_page_indices": [0, 1, 2, 9]}, "page 9"), ({"seqlens_k": [3, 4]}, "seqlen_k goes with block_table")):
             self.refused(words, PACKED[0], *PAGES, **prefill, **table | change)
         self.refused("a table of pages needs seqstart_q", PACKED[0], *PAGES, **prefill | {"seqstart_q": None}, **table)
         self.refused("seqlens_k belongs to K and V in pages", api_family="batch_prefill", seqlens_k=[3, 4])

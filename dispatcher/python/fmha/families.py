@@ -236,7 +236,11 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
         if tuple(view.shape) != shape:
             raise ValueError(f"{name} has shape {tuple(view.shape)}; {page_count} pages of {page_size} keys and {heads} heads have {shape}")
         setattr(call.args, name, call.vectorized_pages(name, view) if vectorized else call.tensor(view, "bhsd", element))
-    _lengths(call, extents, _with_keys({**lengths, "seqstart_q": seqstart_q}, seqlens_k))
+    lengths = _with_keys({**lengths, "seqstart_q": seqstart_q}, seqlens_k)
+    counted = [name for name in ("seqlen_k", "cu_seqlen_k", "seqstart_k") if lengths.get(name) is not None]
+    if block_table is None and counted:
+        raise ValueError(f"{counted[0]} goes with block_table; the keys of entries in a list of pages follow from kv_indptr and kv_last_page_lens")
+    _lengths(call, extents, lengths)
     require_starts("seqstart_q", seqstart_q, extents.rows)
     call.args.shape.max_seqlen_k = max_seqlen_k
     place = call.args.place
