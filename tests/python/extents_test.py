@@ -70,6 +70,12 @@ class Refusals(Client):
             self.refused(words, PACKED[0], *PAGES, **prefill, **table | change)
         self.refused("a table of pages needs seqstart_q", PACKED[0], *PAGES, **prefill | {"seqstart_q": None}, **table)
         self.refused("seqlens_k belongs to K and V in pages", api_family="batch_prefill", seqlens_k=[3, 4])
+        context = fmha.Context(fmha.load(), ARCH)
+        for rows, layout, words in ((PACKED[0][0], "shd", "q has shape .*; needed: 3 axes, shd"), (Q, "shd", "q has shape .*; needed: 3 axes, shd"),
+                                    (Q, "bhsd", "layout is bhsd; batch prefill takes packed queries")):
+            with self.assertRaisesRegex(ValueError, words):
+                families.batch_prefill(context, ARCH, rows, *PAGES, data_type="fp16", page_size=16, page_count=4, layout=layout,
+                                       seqstart_q=[0, 32, 64], max_seqlen_k=32, **table)
         with self.assertRaisesRegex(ValueError, "9 pages of 16 keys"):
             families.batch_prefill(fmha.Context(fmha.load(), ARCH), ARCH, PACKED[0], *PAGES, data_type="fp16", page_size=16, page_count=9,
                                    seqstart_q=[0, 32, 64], max_seqlen_k=32, **table)

@@ -100,6 +100,12 @@ class Functions(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, f"^{name} is 'no'"):
                 fmha.attention_backward(Q, K, V, Q, np.zeros((2, 2, 16), np.float32), Q, **{name: "no"})
 
+    def test_an_unknown_keyword_is_named(self):
+        for call in (lambda: fmha.attention(Q, K, V, causl=True),
+                     lambda: fmha.attention_backward(Q, K, V, Q, np.zeros((2, 2, 16), np.float32), Q, causl=True)):
+            with self.assertRaisesRegex(ValueError, "^causl is no keyword of this call, and no length: seqstart_q, "):
+                call()
+
     def test_windows_and_dropout_in_any_sequence(self):
         one = fmha.attention(Q, K, V, mask="generic", window=(3, 2), dropout=(0.25, 7, 1)).o
         other = fmha.attention(Q, K, V, mask="generic", window=np.array([3, 2]), dropout=[0.25, 7, 1]).o

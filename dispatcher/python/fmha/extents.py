@@ -96,7 +96,7 @@ class Extents:
     @staticmethod
     def of(q: View, k: View, v: View, axes: str, v_axes: str, entries: int | None = None) -> Extents:
         """Read from arrays and compared among them; `entries` where the arrays do not tell their number."""
-        q_size, k_size, v_size = (_named(name, view, names)
+        q_size, k_size, v_size = (named(name, view, names)
                                   for name, view, names in (("q", q, axes), ("k", k, axes), ("v", v, v_axes)))
         _require_equal("channels of q and k", q_size["d"], k_size["d"])
         _require_equal("heads of k and v", k_size["h"], v_size["h"])
@@ -111,7 +111,7 @@ class Extents:
         """The same with K and V in pages [pages, heads, keys a page, channels] and a table [entries, pages of each]."""
         if len(table) != 2:
             raise ValueError(f"block_table has shape {table}; needed: [entries, pages of an entry]")
-        q_size, k_size, v_size = _named("q", q, axes), _named("k", k, "bhsd"), _named("v", v, "bhsd")
+        q_size, k_size, v_size = named("q", q, axes), named("k", k, "bhsd"), named("v", v, "bhsd")
         _require_equal("channels of q and k", q_size["d"], k_size["d"])
         for what, axis in (("pages", "b"), ("heads", "h"), ("keys a page", "s")):
             _require_equal(f"{what} of k and v", k_size[axis], v_size[axis])
@@ -126,7 +126,8 @@ class Extents:
         shape.seqlen_q, shape.seqlen_k, shape.hdim_q, shape.hdim_v = self.rows, self.keys, self.hdim_q, self.hdim_v
 
 
-def _named(name: str, view: View, axes: str) -> dict[str, int]:
+def named(name: str, view: View, axes: str) -> dict[str, int]:
+    """The extents of an array by the letters of its axes. Raises ValueError for another number of axes."""
     if len(view.shape) != len(axes):
         raise ValueError(f"{name} has shape {tuple(view.shape)}; needed: {len(axes)} axes, {axes}")
     return dict(zip(axes, view.shape))

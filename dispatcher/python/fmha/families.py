@@ -8,7 +8,7 @@ import numpy as np
 
 from fmha import formats
 from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, ROPES, Call
-from fmha.extents import Extents, keys_of_pages, longest, require_below, require_longest, require_shape, require_starts
+from fmha.extents import Extents, keys_of_pages, longest, named, require_below, require_longest, require_shape, require_starts
 from fmha.formats import FP32
 from fmha.library import (BATCH_PREFILL, BWD, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, LINE, Context,
                           workspace_place)
@@ -38,7 +38,7 @@ def _lengths(call: Call, extents: Extents, lengths: dict[str, Any]) -> None:
             count = extents.batch if name.startswith("seqlen") else extents.batch + 1
             setattr(call.args.lengths, name, call.array(values, np.int32, name, count))
         else:
-            raise ValueError(f"{name} is no length; allowed: {', '.join(known)}, max_seqlen_q, max_seqlen_k, min_seqlen_q")
+            raise ValueError(f"{name} is no keyword of this call, and no length: {', '.join(known)}, max_seqlen_q, max_seqlen_k, min_seqlen_q")
     if not extents.group:
         return
     if "max_seqlen_k" in lengths:
@@ -213,6 +213,8 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
     ones, with x elements in 16 bytes, K [pages, heads, channels/x, keys a page, x] and V [pages, heads, keys a page/x, channels, x]."""
     call = Call(context, BATCH_PREFILL, data_type, arch, stream)
     axes, _ = _axes(layout)
+    if "b" in axes:
+        raise ValueError(f"layout is {axes}; batch prefill takes packed queries: shd or hsd")
     element, vectorized = call.type.inputs, number_of(kv_layout, KV_LAYOUTS, "kv_layout") == 0
     q_view, k_view, v_view = view_of(q), view_of(k), view_of(v)
     axes_of_pages = (None,) * (5 if vectorized else 4)
@@ -220,7 +222,7 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
     require_shape("v", v, *axes_of_pages)
     heads, wide_k, wide_v = ((k_view.shape[1], k_view.shape[2] * k_view.shape[4], v_view.shape[3]) if vectorized
                              else (k_view.shape[1], k_view.shape[3], v_view.shape[3]))
-    q_size = dict(zip(axes, q_view.shape))
+    q_size = named("q", q_view, axes)
     require_shape("seqstart_q", seqstart_q, None)
     entries = view_of(seqstart_q).shape[0] - 1
     extents = Extents(True, entries, q_size["h"], heads, q_size["s"], max_seqlen_k, q_size["d"], wide_v)
