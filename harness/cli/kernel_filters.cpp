@@ -50,7 +50,7 @@ std::vector<std::string> KernelFilters::arguments() const {
     std::vector<std::string> words;
     for (const std::string& expression : expressions_) words.insert(words.end(), {"--where", expression});
     for (const std::string& file : files_) words.insert(words.end(), {"--where-file", file});
-    if (!files_.empty() && python_ != "python3") words.insert(words.end(), {"--python", python_});
+    if (python_ != usual_python) words.insert(words.end(), {"--python", python_});
     return words;
 }
 
@@ -61,6 +61,8 @@ std::string KernelFilters::text() const {
 }
 
 void KernelFilters::open(const catalog::Naming& naming) {
+    if (files_.empty() && python_ != usual_python)
+        throw InputError(fmt::format("--python {} needs --where-file, whose file it runs", python_));
     const auto name_of = [naming](const KernelConfig& config, std::string& out) {
         catalog::append_name(naming, config, out);
     };

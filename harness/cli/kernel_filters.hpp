@@ -23,7 +23,8 @@ class KernelFilters {
     void declare_files(OptionSet& options);
     void add_expression(const std::string& expression) { expressions_.push_back(expression); }
 
-    bool any() const { return !expressions_.empty() || !files_.empty(); }
+    /// Whether there is something to do, or to refuse: `--python` without a file is a mistake.
+    bool any() const { return !expressions_.empty() || !files_.empty() || python_ != usual_python; }
     /// The options as they were given: "--where X --where-file Y".
     std::vector<std::string> arguments() const;
     /// The same in one line, for records of a run.
@@ -44,7 +45,8 @@ class KernelFilters {
     void open(const catalog::Naming& naming);
 
     std::vector<std::string> expressions_, files_;
-    std::string python_ = "python3";
+    static constexpr const char* usual_python = "python3";
+    std::string python_ = usual_python;
     std::vector<Filter> opened_;
     std::size_t seen_ = 0, kept_ = 0;
 };

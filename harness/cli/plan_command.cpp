@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace fmha::cli {
 namespace {
@@ -81,6 +82,11 @@ class PlanCommand final : public Command {
             throw InputError("--prefer asks before the policy seqtune; --policy ck walks upstream's chain");
         if (problem_file_.empty() == upstream_.empty() && export_.empty())
             throw InputError("give either --problem FILE or --upstream-problems FILE");
+        if (problem_file_.empty() && upstream_.empty())
+            for (const auto& [given, option] : {std::pair{explain_, "--explain"},
+                                                {!preferred_.empty(), "--prefer"},
+                                                {format_ != "text", "--format"}})
+                if (given) throw InputError(fmt::format("{} needs --problem", option));
         if (policy_ == "ck" && !rules_.empty() && rules_ != "ck")
             throw InputError(
                 "--policy ck walks upstream's chain, which names kernels of --rules ck only, got " + rules_);

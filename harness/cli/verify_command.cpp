@@ -237,8 +237,29 @@ class VerifyCommand final : public Command {
             throw InputError(
                 "--shrink and --devices exclude one another: a red case becomes smaller on the device "
                 "that its line names, with fmha shrink");
-        if (list_ && pairs_) throw InputError("--list and --pairs exclude one another");
+        refuse_what_runs_have();
         if (pairs_ && reports_.prints_json()) throw InputError("--pairs prints a table for people, not JSON");
+    }
+
+    /// Options of a run, where none takes place. The store of --list may be the one that divides the cases into shards.
+    void refuse_what_runs_have() const {
+        const std::string_view instead = list_           ? "--list"
+                                         : pairs_        ? "--pairs"
+                                         : compile_only_ ? "--compile-only"
+                                                         : "";
+        if (instead.empty()) return;
+        const bool divides = list_ && !shard_.empty();
+        for (const auto& [given, option] : {std::pair{list_ && pairs_, std::string_view("--pairs")},
+                                            {instead != "--compile-only" && compile_only_, "--compile-only"},
+                                            {!reports_.asked().empty(), reports_.asked()},
+                                            {!journal_.empty(), "--journal"},
+                                            {!store_.file().empty() && !divides, "--store"},
+                                            {!catalogue_.ledger_file().empty(), "--ledger"},
+                                            {not_run_budget_ > 0, "--not-run-budget"},
+                                            {strict_, "--strict"},
+                                            {fail_fast_, "--fail-fast"},
+                                            {shrink_ > 0, "--shrink"}})
+            if (given) throw InputError(fmt::format("{} and {} exclude one another", instead, option));
     }
 
     /// Prints the account of a list's kernels, and writes it to the file of --ledger.

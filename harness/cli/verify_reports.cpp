@@ -26,6 +26,14 @@ void VerifyReports::declare(OptionSet& options) {
     options.choice("--format", format_, {"text", "json"}, "Format of standard output");
 }
 
+std::string_view VerifyReports::asked() const {
+    return !json_.empty()       ? "--json"
+           : !junit_.empty()    ? "--junit"
+           : !html_.empty()     ? "--html"
+           : !sections_.empty() ? "--section"
+                                : "";
+}
+
 std::vector<std::string> VerifyReports::sections() const {
     std::vector<std::string> texts;
     for (const std::string& file : sections_) {

@@ -23,6 +23,9 @@ class VerifyReports {
     bool prints_json() const { return format_ == "json"; }
     bool has_json() const { return prints_json() || !json_.empty(); }
 
+    /// The first option that asks for a file of the reports, or for a part of the page; empty without any.
+    std::string_view asked() const;
+
     bool has_page() const { return !page_file().empty(); }
 
     /// Whether a run without another report writes the page `fmha-report/index.html`. It does unless told otherwise.

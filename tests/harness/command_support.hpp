@@ -23,7 +23,10 @@ Ran verify_on(const std::vector<std::string>& arguments, Args... args) {
     }));
     std::vector<std::string> all{"verify", "--cases-root", FMHA_CASES_DIR};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    if (std::find(all.begin(), all.end(), "--html") == all.end()) {
+    const auto has = [&](const char* option) {
+        return std::find(all.begin(), all.end(), option) != all.end();
+    };
+    if (!has("--html") && !has("--list")) {
         const auto page = std::filesystem::temp_directory_path() / fmt::format("fmha_{}.html", getpid());
         all.insert(all.end(), {"--html", page.string()});
     }
