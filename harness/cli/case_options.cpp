@@ -4,6 +4,7 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/cases_root.hpp"
+#include "harness/run/case_tensors.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "kernels/arch/arch.hpp"
 
@@ -18,9 +19,11 @@ void CaseOptions::declare(OptionSet& options) {
         "Folder that relative case names start from (default: cases here, else the source tree's)");
     options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
     arch_files_.declare(options);
+    memory_.declare(options, "refused");
 }
 
 harness::Case CaseOptions::load() const {
+    memory_.check();
     const arch::ArchSet archs = arch_files_.load();
     static_cast<void>(archs.at(arch_));
     const harness::LoadOptions options{.root = cases_root(root_),
@@ -34,6 +37,7 @@ harness::Case CaseOptions::load() const {
     // Files have no gaps between rows or entries.
     c.wide_tensor.clear();
     static_cast<void>(harness::to_problem(c, arch_));
+    harness::require_room(c, fp8_flavour(arch_), memory_.bytes());
     return c;
 }
 

@@ -2,19 +2,21 @@
 
 #include "harness/cases/case.hpp"
 #include "harness/cli/arch_files.hpp"
+#include "harness/cli/memory_limit.hpp"
 #include "harness/cli/options.hpp"
 
 #include <string>
 
 namespace fmha::cli {
 
-/// The one case whose tensors a command exchanges with others, as its options say: --case, --cases-root, --arch, --arch-dir.
+/// The one case whose tensors a command exchanges with others, as its options say: --case, --cases-root, --arch, --arch-dir,
+/// --memory-limit.
 class CaseOptions {
   public:
     void declare(OptionSet& options);
 
-    /// The case, packed as files are and checked against the rules for the architecture. Throws InputError or
-    /// ProblemError; both name the mistake.
+    /// The case, packed as files are and checked against the rules for the architecture and the memory limit. Throws InputError
+    /// or ProblemError; both name the mistake.
     harness::Case load() const;
 
     /// Architecture, which decides the 8-bit flavour.
@@ -22,6 +24,7 @@ class CaseOptions {
 
   private:
     ArchFiles arch_files_;
+    MemoryLimit memory_;
     std::string case_, root_, arch_ = "gfx950";
 };
 

@@ -9,6 +9,7 @@
 #include "harness/cli/tensor_difference.hpp"
 #include "harness/cli/verify_command.hpp"
 #include "harness/families/given_inputs.hpp"
+#include "harness/run/case_tensors.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/interrupt.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -131,6 +132,7 @@ class CompareCommand final : public Command {
         Case c = cases.front();
         c.wide_tensor.clear(); // files have no gaps between rows or entries
         const Fp8Flavour flavour = fp8_flavour(arch);
+        harness::require_room(c, flavour, run_.memory_limit());
         const harness::Family& family = harness::family_of(c.family);
         const auto data = family.allocate(c, flavour);
         const auto expectation = data->expectation(0);

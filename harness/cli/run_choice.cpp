@@ -32,9 +32,7 @@ void RunChoice::declare(OptionSet& options) {
                    "Launches of every kernel that must agree bit for bit; 0: as the case says");
     options.option("--warmup", warm_up_, "Number of further launches, which are judged like the others");
     options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
-    options.option(
-        "--memory-limit", memory_gib_,
-        "GiB of tensors, copies of outputs and reference above which a case is not run; 0: no limit");
+    memory_.declare(options, "not run");
     options.option(
         "--cases-root", root_,
         "Folder that relative case names start from (default: cases here, else the source tree's)");
@@ -51,10 +49,10 @@ void RunChoice::check(const CatalogueChoice* lists) const {
     for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
                                       {"--warmup", warm_up_},
                                       {"--device", device_.value_or(0)},
-                                      {"--timeout", timeout_},
-                                      {"--memory-limit", memory_gib_}})
+                                      {"--timeout", timeout_}})
         if (value < 0 || value > 1'000'000)
             throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
+    memory_.check();
     const bool all = kernels_ == "all" || (lists != nullptr && lists->on());
     if (!kernel_filter_.empty() && !all)
         throw InputError(lists == nullptr ? "--kernel needs --kernels all"
@@ -83,7 +81,7 @@ harness::CaseRunOptions RunChoice::of_case(const harness::Target& target, int jo
     run.where = where_;
     run.cases_root = root_;
     run.repeats = static_cast<int>(warm_up_ == 0 ? repeats_ : std::max(repeats_, least_repeats) + warm_up_);
-    run.memory_limit = memory_gib_ << 30;
+    run.memory_limit = memory_.bytes();
     run.work_limit = target.work_limit();
     return run;
 }

@@ -2,6 +2,7 @@
 
 #include "harness/cli/arch_files.hpp"
 #include "harness/cli/catalogue_choice.hpp"
+#include "harness/cli/memory_limit.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/run/case_runner.hpp"
 #include "harness/run/targets.hpp"
@@ -37,6 +38,7 @@ class RunChoice {
     const ArchFiles& arch_files() const { return arch_files_; }
     const std::string& kernels() const { return kernels_; }
     const std::string& kernel_filter() const { return kernel_filter_; }
+    std::int64_t memory_limit() const { return memory_.bytes(); } ///< 0 = none
     std::filesystem::path root() const;
     std::chrono::seconds timeout() const;
 
@@ -45,7 +47,8 @@ class RunChoice {
     std::string root_, target_ = harness::target_names().front(), arch_, kernels_dir_, kernels_ = "planned",
                        kernel_filter_, where_, devices_;
     std::optional<std::int64_t> device_;
-    std::int64_t repeats_ = 0, warm_up_ = 0, timeout_ = 600, memory_gib_ = 8;
+    std::int64_t repeats_ = 0, warm_up_ = 0, timeout_ = 600;
+    MemoryLimit memory_;
 };
 
 } // namespace fmha::cli

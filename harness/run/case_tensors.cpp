@@ -1,5 +1,6 @@
 #include "harness/run/case_tensors.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/run/execution.hpp"
@@ -22,6 +23,14 @@ bool may_move(const Family& family, const Case& c, const Case& moved, Fp8Flavour
             family.bytes(c, flavour, options.reference_threads).total() + bytes <= options.memory_limit);
 }
 
+/// Empty when so many bytes are allowed; 0 = any number.
+std::string too_many(const CaseBytes& bytes, std::int64_t limit) {
+    if (limit == 0 || bytes.total() <= limit) return {};
+    return fmt::format("it needs {} bytes ({} of tensors, {} of copies of its outputs, {} of the "
+                       "reference), {} are allowed",
+                       bytes.total(), bytes.tensors, bytes.copies, bytes.reference, limit);
+}
+
 std::unique_ptr<CaseData> allocate(const Family& family, const Case& c, Fp8Flavour flavour,
                                    const RowTile& tile) {
     return tile.rows > 0 ? family.allocate_few_rows(c, flavour, tile) : family.allocate(c, flavour);
@@ -33,12 +42,8 @@ bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8F
                    const CaseRunOptions& options, const RowTile& tile) {
     const CaseBytes bytes = tile.rows > 0 ? family.bytes_of_few_rows(c, flavour, options.reference_threads)
                                           : family.bytes(c, flavour, options.reference_threads);
-    if (options.memory_limit > 0 && bytes.total() > options.memory_limit) {
+    if (result.message = too_many(bytes, options.memory_limit); !result.message.empty()) {
         result.not_run_reason = NotRunReason::no_memory;
-        result.message =
-            fmt::format("it needs {} bytes ({} of tensors, {} of copies of its outputs, {} of the "
-                        "reference), {} are allowed",
-                        bytes.total(), bytes.tensors, bytes.copies, bytes.reference, options.memory_limit);
         return true;
     }
     const double flops = family.flops(c);
@@ -65,6 +70,13 @@ void require_runnable(const Case& c, const std::string& arch) {
     } catch (const InputError& error) {
         throw InputError(fmt::format("{}: {}", c.id, error.what()));
     }
+}
+
+void require_room(const Case& c, Fp8Flavour flavour, std::int64_t limit) {
+    const int threads = system::threads_of_each(1); // the reference has all of them
+    if (const auto mistake = too_many(family_of(c.family).bytes(c, flavour, threads), limit);
+        !mistake.empty())
+        throw InputError(fmt::format("{}: {} (--memory-limit)", c.id, mistake));
 }
 
 CaseTensors::CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour,

@@ -16,6 +16,10 @@ bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8F
 /// has tensors that cannot be laid out. A case whose problem is refused has no tensors.
 void require_runnable(const Case& c, const std::string& arch);
 
+/// Throws InputError, which begins with the case's name, when its tensors, copies of outputs and reference need more than `limit` bytes;
+/// 0 = no limit.
+void require_room(const Case& c, Fp8Flavour flavour, std::int64_t limit);
+
 /// The tensors of a case, and the same values in another layout where the case may have them and there is room.
 class CaseTensors {
   public:

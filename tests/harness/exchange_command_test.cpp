@@ -135,5 +135,26 @@ TEST(Exchange, KeysAreNumbersWhereTheGivenTablesSay) {
     EXPECT_THAT(query.err, HasSubstr("q.npy: entry 0 head 0 row 0 column 63 is NaN"));
 }
 
+/// Refused before anything is allocated or read.
+TEST(Exchange, ACaseBeyondTheMemoryLimitIsRefused) {
+    const Scratch folder;
+    const std::string one = "fwd/tiny[hdim=64,seqlen=40000000,dtype=fp32]@1",
+                      sentence = "are allowed (--memory-limit)";
+    for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{
+             {"reference", "--case", one, "--out", folder / "out"},
+             {"check", "--case", one, "--tensors", folder / "none"},
+             {"compare", one, "--tensors", folder / "none", folder / "none"}}) {
+        std::vector<std::string> all = line;
+        all.insert(all.end(), {"--cases-root", FMHA_CASES_DIR});
+        const Ran ran = run(all);
+        EXPECT_EQ(ran.code, 2) << line.front();
+        EXPECT_THAT(ran.err, HasSubstr(one + ": it needs"));
+        EXPECT_THAT(ran.err, HasSubstr(sentence));
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+    const Ran ran = run({"reference", "--case", one, "--out", folder / "out", "--memory-limit", "-1"});
+    EXPECT_THAT(ran.err, HasSubstr("--memory-limit is -1; allowed: 0 to 1000000"));
+}
+
 } // namespace
 } // namespace fmha::cli
