@@ -63,8 +63,10 @@ void refuse_nan_keys(const std::filesystem::path& folder, const Args& args, std:
 
 void read_given_inputs(const std::filesystem::path& folder, const Family& family, const Case& c,
                        CaseData& data) {
+    // Where the keys of a cache and their descales lie is known when the tables have been read.
     read_inputs(folder, data.tensors(), [&](const std::string& name) {
-        return traits_of(c.family).reads_cache && (name == "k" || name == "v");
+        return traits_of(c.family).reads_cache &&
+               (name == "k" || name == "v" || name == "k_descale" || name == "v_descale");
     });
     for (const KernelFamily stage : family.stages(c)) {
         const Invocation arguments = data.invocation_of(stage);

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -133,6 +134,68 @@ TEST(Exchange, KeysAreNumbersWhereTheGivenTablesSay) {
                            turned, "--out", folder / "moved"});
     EXPECT_EQ(query.code, 2);
     EXPECT_THAT(query.err, HasSubstr("q.npy: entry 0 head 0 row 0 column 63 is NaN"));
+}
+
+/// Swaps two entries of the outermost axis of a file.
+void swap_pages(const std::string& file, std::int64_t one, std::int64_t other) {
+    NpyArray array = harness::read_npy(file);
+    const auto bytes = std::ssize(array.bytes) / array.shape.front();
+    std::swap_ranges(array.bytes.begin() + one * bytes, array.bytes.begin() + (one + 1) * bytes,
+                     array.bytes.begin() + other * bytes);
+    harness::write_npy(file, array);
+}
+
+/// So it is with descales by page: those count that the given table leads to, and no others.
+TEST(Exchange, DescalesAreNumbersWhereTheGivenTablesSay) {
+    constexpr std::int64_t entry = 1;
+    struct Row {
+        std::string name;
+        std::vector<const char*> by_page;
+    };
+    for (const auto& [one, by_page] :
+         {Row{"batch_prefill/page_scales[hdim=128,dtype=fp8bf16,length_form_k=seqlen,"
+              "mask=b,logits_soft_cap=0,qscale=kv_blockscale,page_size=1024,"
+              "kv_layout=linear,kv_lookup=vllm_2d]@1",
+              {"/k", "/v", "/k_descale", "/v_descale"}},
+          Row{"batch_prefill/faults[dtype=fp8bf16,length_form_k=seqlen,"
+              "qscale=per_token_head,page_size=16,kv_layout=vectorized,"
+              "kv_lookup=vllm_2d]@1",
+              {"/k", "/v", "/k_descale"}}}) {
+        const Scratch folder;
+        const std::string tensors = folder / "given";
+        const auto reference = [&, name = one](const std::vector<std::string>& more) {
+            std::vector<std::string> line{"reference", "--case", name, "--cases-root", FMHA_CASES_DIR};
+            line.insert(line.end(), more.begin(), more.end());
+            return run(line);
+        };
+        ASSERT_EQ(reference({"--out", tensors}).code, 0);
+        const NpyArray table = harness::read_npy(tensors + "/block_table.npy");
+        const auto page_at = [&](std::int64_t i) {
+            std::int32_t page = 0;
+            std::memcpy(&page, table.bytes.data() + 4 * i, 4);
+            return std::int64_t{page};
+        };
+        const std::int64_t place = entry * table.shape[1], page = page_at(place);
+        const auto is_used = [&](std::int64_t p) {
+            for (std::int64_t i = 0; i < table.elements(); ++i)
+                if (page_at(i) == p) return true;
+            return false;
+        };
+        std::int64_t free = 0;
+        while (is_used(free)) ++free;
+        ASSERT_LT(free, harness::read_npy(tensors + "/k.npy").shape[0]);
+        for (const char* name : by_page) swap_pages(tensors + name + ".npy", page, free);
+        put(tensors + "/block_table.npy", place, static_cast<std::uint32_t>(free));
+        const Ran moved = reference({"--tensors", tensors, "--out", folder / "moved"});
+        EXPECT_EQ(moved.code, 0) << moved.err;
+        EXPECT_EQ(harness::read_npy(folder / "moved/o.npy").bytes,
+                  harness::read_npy(tensors + "/o.npy").bytes);
+        const NpyArray scales = harness::read_npy(tensors + "/k_descale.npy");
+        put(tensors + "/k_descale.npy", free * (scales.elements() / scales.shape[0]), 0x7FC00000);
+        const Ran red = reference({"--tensors", tensors, "--out", folder / "moved"});
+        EXPECT_EQ(red.code, 2);
+        EXPECT_THAT(red.err, HasSubstr("k_descale"));
+    }
 }
 
 /// Refused before anything is allocated or read.
