@@ -7,6 +7,7 @@
 
 #include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 
 #include <fmt/format.h>
 
@@ -29,6 +30,18 @@ std::string stem_of(const fs::path& path, const fs::path& root) {
     auto stem = below.empty() || *below.begin() == ".." ? path : below;
     if (stem.extension() == ".json") stem.replace_extension();
     return stem.generic_string();
+}
+
+/// Throws InputError for a name that journals, stores and reports cannot keep: they would make two cases one, and find neither again.
+void require_utf8(const fs::path& path, const std::string& stem) {
+    if (Json::parse(Json(stem).dump()) != Json(stem))
+        throw InputError(fmt::format("{}: is not UTF-8; names of cases are", path.string()));
+}
+
+CaseFile read_file(const fs::path& path, const fs::path& root) {
+    std::string stem = stem_of(path, root);
+    require_utf8(path, stem);
+    return CaseFile::read(path, std::move(stem));
 }
 
 std::vector<fs::path> any_files_below(const fs::path& folder) {
@@ -76,6 +89,7 @@ std::vector<fs::path> case_files(const std::vector<std::string>& arguments, cons
 
 void add_file(const fs::path& path, const LoadOptions& options, bool named, std::vector<Case>& into) {
     if (is_matrix(path)) {
+        require_utf8(path, path.string());
         for (const ApiFamily family : matrix_families()) {
             if (options.family && *options.family != family) continue;
             const auto dims = options.kernel_dims ? options.kernel_dims(family) : KernelDims{};
@@ -83,7 +97,7 @@ void add_file(const fs::path& path, const LoadOptions& options, bool named, std:
         }
         return;
     }
-    const auto file = CaseFile::read(path, stem_of(path, options.root));
+    const auto file = read_file(path, options.root);
     if (options.family && file.family() != *options.family) return;
     auto cases = file.expand(options.tier, options.planned_tile);
     if (cases.empty() && named)
@@ -113,7 +127,7 @@ Case load_case(std::string_view name, const fs::path& root) {
     const auto path = find_path(parts->stem, root);
     if (!fs::is_regular_file(path))
         throw InputError(fmt::format("{}: {} is not a case file", name, path.string()));
-    const auto file = CaseFile::read(path, stem_of(path, root));
+    const auto file = read_file(path, root);
     auto concrete = file.from_overrides(parts->overrides, std::string(name));
     if (parts->seed) concrete.seed = *parts->seed;
     concrete.id = file.name(concrete);
@@ -153,7 +167,7 @@ std::vector<std::pair<std::string, PairTable>> pair_tables(const std::vector<std
                                                            const LoadOptions& options) {
     std::vector<std::pair<std::string, PairTable>> tables;
     for (const auto& path : case_files(arguments, options.root)) {
-        const auto file = CaseFile::read(path, stem_of(path, options.root));
+        const auto file = read_file(path, options.root);
         if (auto table = file.pairs(options.tier)) tables.emplace_back(file.stem(), std::move(*table));
     }
     return tables;

@@ -313,6 +313,7 @@ TEST_F(MalformedOnDisk, NamesAndPaths) {
     write("fwd/full_only.json", R"({"about": "a", "family": "fwd", "tier": "full", "fill": "normal"})");
     fs::create_directories(root_ / "empty");
     fs::create_directories(root_ / "fwd/folder.json");
+    write("fwd/latin_\xE9.json", file("\"each\": {\"hdim\": [64, 128]}"));
     static constexpr Malformed table[] = {
         {"fwd/good", "accepted"},
         {"fwd/good[hdim=64]@1", "accepted"},
@@ -336,6 +337,8 @@ TEST_F(MalformedOnDisk, NamesAndPaths) {
          "R/fwd/full_only.json: has no case up to the tier asked for; its lowest tier is above it"},
         {"empty", "R/empty: the folder has no case file"},
         {"fwd[hdim=64]@1", "fwd[hdim=64]@1: R/fwd is not a case file"},
+        {"fwd/latin_\xE9", "R/fwd/latin_\xE9.json: is not UTF-8; names of cases are"},
+        {"fwd/latin_\xE9[hdim=64]@1", "R/fwd/latin_\xE9.json: is not UTF-8; names of cases are"},
     };
     for (const auto& [argument, sentence] : table)
         EXPECT_EQ(loading(std::string(argument)), sentence) << argument;
