@@ -71,7 +71,9 @@ class PlanCommand final : public Command {
     int run(const Streams& streams) override {
         if (!snapshots_.empty()) {
             const bool alone = problem_file_.empty() && upstream_.empty() && arch_.empty() &&
-                               rules_.empty() && policy_ == "seqtune" && !explain_ && format_ == "text";
+                               rules_.empty() && policy_ == "seqtune" && !explain_ && format_ == "text" &&
+                               arch_files_.folder().empty() && config_.empty() && preferred_.empty() &&
+                               export_.empty();
             if (!alone) throw InputError("--snapshots goes with --accept and --reason only");
             return plan_snapshots(snapshots_, accept_, reason_, streams);
         }

@@ -50,6 +50,8 @@ TEST(Options, ThatChangeNothingAreRefused) {
         {{"plan", "--export", folder / "r", "--explain"}, "--explain needs --problem"},
         {{"plan", "--export", folder / "r", "--prefer", "*"}, "--prefer needs --problem"},
         {{"plan", "--export", folder / "r", "--format", "json"}, "--format needs --problem"},
+        {{"plan", "--snapshots", folder / "r", "--export", folder / "r"}, "--snapshots goes with --accept"},
+        {{"plan", "--snapshots", folder / "r", "--config", folder / "r"}, "--snapshots goes with --accept"},
         {{"bench", one, "--num-splits", "3"}, "--num-splits needs --problems"},
         {{"parity", "--smoke", "--rules", "claim"}, "--rules needs the golden audit or --consistency"},
         {{"parity", "--smoke", "--arch", "gfx950"}, "--arch needs an audit of lists"},
