@@ -143,6 +143,9 @@ std::vector<Case> load_cases(const std::vector<std::string>& arguments, const Lo
     for (const auto& argument : arguments.empty() ? everything : arguments) {
         if (!fs::exists(argument) && split_name(argument)) {
             cases.push_back(load_case(argument, options.root));
+            if (const ApiFamily family = cases.back().family; family != options.family.value_or(family))
+                throw InputError(fmt::format("{}: is a case of {}, not of {}", argument, to_string(family),
+                                             to_string(*options.family)));
             continue;
         }
         const auto path = find_path(argument, options.root);

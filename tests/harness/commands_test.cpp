@@ -52,6 +52,7 @@ TEST(Options, ThatChangeNothingAreRefused) {
         {{"plan", "--export", folder / "r", "--format", "json"}, "--format needs --problem"},
         {{"plan", "--snapshots", folder / "r", "--export", folder / "r"}, "--snapshots goes with --accept"},
         {{"plan", "--snapshots", folder / "r", "--config", folder / "r"}, "--snapshots goes with --accept"},
+        {{"verify", one, "--family", "bwd"}, one + ": is a case of fwd, not of bwd"},
         {{"bench", one, "--num-splits", "3"}, "--num-splits needs --problems"},
         {{"parity", "--smoke", "--rules", "claim"}, "--rules needs the golden audit or --consistency"},
         {{"parity", "--smoke", "--arch", "gfx950"}, "--arch needs an audit of lists"},
