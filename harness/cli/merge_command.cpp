@@ -4,6 +4,7 @@
 #include "harness/cli/attempts.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
+#include "harness/cli/output_files.hpp"
 #include "harness/cli/recorded_catalogue.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
@@ -53,7 +54,7 @@ std::optional<Part> part_of_report(const std::string& text, const std::string& f
             return result.not_run_reason == harness::NotRunReason::interrupted;
         });
         return part;
-    } catch (const JsonError& error) {
+    } catch (const Error& error) {
         throw InputError(fmt::format("{}: {}", file, error.what()));
     }
 }
@@ -93,6 +94,11 @@ class MergeCommand final : public Command {
     int run(const Streams& streams) override {
         if (not_run_budget_ < 0) throw InputError("--not-run-budget: allowed: 0 and above");
         // Found out now rather than after the work.
+        require_different({{"--store", store_.file()},
+                           {"--ledger", ledger_},
+                           {"--json", json_},
+                           {"--junit", junit_},
+                           {"--html", html_}});
         for (const std::string& file : {json_, junit_, html_, ledger_})
             if (!file.empty()) system::check_writable(file);
         store_.check();

@@ -11,7 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 
 namespace fmha::cli {
 
@@ -47,21 +46,9 @@ std::vector<std::string> VerifyReports::sections() const {
     return texts;
 }
 
-void VerifyReports::check_files(
-    std::vector<std::pair<std::string_view, std::filesystem::path>> others) const {
-    namespace fs = std::filesystem;
+void VerifyReports::check_files(NamedFiles others) const {
     others.insert(others.end(), {{"--json", json_}, {"--junit", junit_}, {"--html", page_file()}});
-    std::map<fs::path, std::string_view> writers;
-    for (const auto& [option, file] : others) {
-        std::error_code failure;
-        const auto status = fs::status(file, failure);
-        if (file.empty() || (fs::exists(status) && !fs::is_regular_file(status))) continue;
-        const auto place = fs::weakly_canonical(fs::absolute(file), failure);
-        const auto [writer, is_new] = writers.emplace(failure ? file : place, option);
-        if (!is_new)
-            throw InputError(
-                fmt::format("{} {}: {} writes to this file", option, file.string(), writer->second));
-    }
+    require_different(others);
     for (const std::string& file : {json_, junit_, html_})
         if (!file.empty()) system::check_writable(file);
 }

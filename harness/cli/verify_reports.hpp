@@ -2,14 +2,13 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/options.hpp"
+#include "harness/cli/output_files.hpp"
 #include "harness/results/result.hpp"
 #include "reports/report.hpp"
 
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace fmha::cli {
@@ -36,7 +35,7 @@ class VerifyReports {
 
     /// Throws InputError when two options name the same file, or when a report cannot be written. Two options may share a
     /// device such as /dev/null. `others` are the files that the run writes beside its reports, by option.
-    void check_files(std::vector<std::pair<std::string_view, std::filesystem::path>> others) const;
+    void check_files(NamedFiles others) const;
 
     /// Prints and writes everything. `headline` says on what the run was; `journal` may be empty. Throws InputError when a file
     /// that was asked for cannot be written.

@@ -279,11 +279,11 @@ TEST(Journal, IsNoReportByAnyName) {
     for (const std::string& name : {journal, link, other}) {
         const Ran ran = verify({"--jobs", "1", "--journal", journal, "--json", name});
         EXPECT_EQ(ran.code, 2) << name;
-        EXPECT_EQ(ran.err, "fmha verify: --json " + name + ": --journal writes to this file\n");
+        EXPECT_EQ(ran.err, "fmha verify: --json " + name + ": --journal names the same file\n");
         write(journal, "");
     }
     const Ran relative = verify({"--journal", "not_there.jsonl", "--json", "./not_there.jsonl"});
-    EXPECT_EQ(relative.err, "fmha verify: --json ./not_there.jsonl: --journal writes to this file\n");
+    EXPECT_EQ(relative.err, "fmha verify: --json ./not_there.jsonl: --journal names the same file\n");
     EXPECT_EQ(verify({"--json", "/dev/null", "--junit", "/dev/null"}).code, 1);
 }
 

@@ -169,6 +169,17 @@ TEST(Merge, RefusesShardsOfDifferentRunsAndOtherFiles) {
     EXPECT_THAT(merge({}).err, HasSubstr("there is nothing to merge"));
 }
 
+TEST(Merge, NamesTheFileOfAResultThatCannotBeRead) {
+    const Scratch folder;
+    verify({"--jobs", "1", "--json", folder / "run.json"});
+    Json run = Json::parse(system::read_file(folder / "run.json"));
+    run["results"] = Json::array({{{"name", "fwd/tiny@1"}}});
+    system::write_file(folder / "run.json", run.dump());
+    const Ran ran = merge({folder / "run.json"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("run.json: a result cannot be read: key \"outcome\" is missing"));
+}
+
 TEST(Merge, SaysThatItsStoreIsNoneBeforeTheWork) {
     const Scratch folder;
     auto files = three_shards(folder);
@@ -263,7 +274,7 @@ TEST(VerifyCatalogue, ChecksItsLedgerFileBeforeTheWork) {
     const Scratch folder;
     for (const auto& [more, sentence] :
          {std::pair{std::vector<std::string>{"--ledger", folder / "x", "--json", folder / "x"},
-                    "--ledger writes to this file"},
+                    "--ledger names the same file"},
           {{"--ledger", folder / "no/"}, "no/"}}) {
         const Ran ran = verify_list(more);
         EXPECT_EQ(ran.code, 2);

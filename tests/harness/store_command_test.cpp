@@ -100,7 +100,7 @@ TEST(StoreOption, RefusesAFileThatAnotherOptionWrites) {
     const Scratch folder;
     const Ran ran = verify({"--store", folder / "x", "--json", folder / "x"});
     EXPECT_EQ(ran.code, 2);
-    EXPECT_THAT(ran.err, HasSubstr("--store writes to this file"));
+    EXPECT_THAT(ran.err, HasSubstr("--store names the same file"));
     system::write_file(folder / "text", "no database at all, but a text of some length that is not one");
     const Ran text = verify({"--store", folder / "text"});
     EXPECT_EQ(text.code, 2);
