@@ -11,6 +11,7 @@
 #include <fmt/ostream.h>
 
 #include <array>
+#include <optional>
 
 namespace fmha::cli {
 namespace {
@@ -46,12 +47,19 @@ class ShrinkCommand final : public Command {
         const harness::CaseRunOptions options = run_.of_case(*target, 1);
         const harness::InterruptWatch interrupt;
         const auto stop = [&] { return interrupt.requested(); };
-        const auto judge = harness::isolated_judge(*source, options, run_.timeout(), stop);
+        const auto isolated = harness::isolated_judge(*source, options, run_.timeout(), stop);
+        std::optional<std::vector<harness::CaseResult>> first; // those of the case itself
+        const auto judge = [&](const harness::Case& one) {
+            auto results = isolated(one);
+            if (!first) first = results;
+            return results;
+        };
         const auto shrunk = harness::shrink(c, plain, judge, {std::chrono::seconds(seconds_), stop});
         if (!shrunk && interrupt.requested()) {
             fmt::print(streams.out, "interrupted before {} was judged\n", c.id);
             return check_failed;
         }
+        if (!shrunk && first) refuse_without_verdict(c.id, *first);
         if (!shrunk) {
             fmt::print(streams.out, "{} is not red: there is nothing to make smaller\n", c.id);
             return all_well;
@@ -62,6 +70,17 @@ class ShrinkCommand final : public Command {
     }
 
   private:
+    /// A case that nothing ran is not green.
+    static void refuse_without_verdict(const std::string& name,
+                                       const std::vector<harness::CaseResult>& results) {
+        if (results.empty())
+            throw InputError(
+                fmt::format("{}: no kernel that accepts it has the name that --kernel asks for", name));
+        for (const harness::CaseResult& result : results)
+            if (result.outcome == harness::Outcome::not_run)
+                throw InputError(fmt::format("{}: was not run: {}", name, result.message));
+    }
+
     harness::Case the_case() const {
         if (cases_.size() != 1)
             throw InputError(fmt::format("{} cases are named; allowed: one", cases_.size()));

@@ -246,6 +246,17 @@ TEST(ShrinkCommand, SaysThatAGreenCaseIsGreen) {
     EXPECT_THAT(ran.out, HasSubstr("is not red: there is nothing to make smaller"));
 }
 
+TEST(ShrinkCommand, DoesNotCallACaseGreenThatNothingRan) {
+    const std::string one = "fwd/tiny[hdim=64,seqlen=40000000,dtype=fp32]@1";
+    const auto large = cli::test::run({"shrink", "--cases-root", FMHA_CASES_DIR, one});
+    EXPECT_EQ(large.code, 2) << large.out;
+    EXPECT_THAT(large.err, HasSubstr(one + ": was not run: it needs "));
+    const auto named = cli::test::run({"shrink", "--cases-root", FMHA_CASES_DIR, "fwd/faults@1", "--kernels",
+                                       "all", "--kernel", "nothing"});
+    EXPECT_EQ(named.code, 2) << named.out;
+    EXPECT_THAT(named.err, HasSubstr("no kernel that accepts it has the name"));
+}
+
 TEST(ShrinkCommand, RefusesSeveralCases) {
     const auto ran = cli::test::run({"shrink", "--cases-root", FMHA_CASES_DIR, "fwd/faults"});
     EXPECT_EQ(ran.code, 2);
