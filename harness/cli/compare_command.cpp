@@ -91,6 +91,7 @@ class CompareCommand final : public Command {
         if (int(!programs_.empty()) + int(!checkout_.empty()) + int(!tensors_.empty()) != 1)
             throw InputError("give one of --ck-kernels FOLDER, --ck-bin FOLDER and --tensors FOLDER FOLDER");
         if (!keep_.empty() && checkout_.empty()) throw InputError("--keep needs --ck-kernels");
+        if (!tensors_.empty()) refuse_what_runs_have();
         if (cases_.empty() && tensors_.empty()) cases_.emplace_back("fwd/parity");
         const ArchFiles& files = run_.arch_files();
         const std::string arch = run_.arch().empty() ? "gfx950" : run_.arch();
@@ -125,6 +126,16 @@ class CompareCommand final : public Command {
     }
 
   private:
+    /// Options of a run, where two folders are compared instead.
+    void refuse_what_runs_have() const {
+        for (const auto& [given, option] : {std::pair{!json_.empty(), "--json"},
+                                            {run_.target_name() != "host", "--target"},
+                                            {!run_.kernels_dir().empty(), "--kernels-dir"},
+                                            {run_.kernels() != "planned", "--kernels"},
+                                            {!run_.where().empty(), "--where"}})
+            if (given) throw InputError(fmt::format("--tensors and {} exclude one another", option));
+    }
+
     /// Both folders against the reference of the case's own inputs, and against one another.
     int two_folders(const std::vector<Case>& cases, const std::string& arch, const Streams& streams) const {
         if (cases.size() != 1)

@@ -61,6 +61,8 @@ TEST(Options, ThatChangeNothingAreRefused) {
         {{"gate", "--store", folder / "y", "--against", folder / "x", "--html", folder / "x"},
          "x: --against names the same file"},
         {{"history", "x", "--store", folder / "x", "--html", folder / "x"}, "x: --store names the same file"},
+        {{"compare", one, "--tensors", "a", "b", "--json", folder / "x"}, "--tensors and --json exclude"},
+        {{"compare", one, "--tensors", "a", "b", "--where", "True"}, "--tensors and --where exclude"},
         {{"bench", one, "--num-splits", "3"}, "--num-splits needs --problems"},
         {{"parity", "--smoke", "--rules", "claim"}, "--rules needs the golden audit or --consistency"},
         {{"parity", "--smoke", "--arch", "gfx950"}, "--arch needs an audit of lists"},
