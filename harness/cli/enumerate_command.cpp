@@ -204,6 +204,20 @@ void EnumerateCommand::refuse_what_lists_have(std::string_view option, catalog::
         if (given) throw InputError(fmt::format("{} and {} exclude one another", option, other));
 }
 
+void EnumerateCommand::refuse_choices(std::string_view option) const {
+    for (const auto& [given, other] : {std::pair{!families_.empty(), "--family"},
+                                       {!config_.empty() || !configs_.empty(), "--config"},
+                                       {profile_ != "ck_default", "--profile"},
+                                       {masks_ != "simplified", "--masks"},
+                                       {!optdim_.empty(), "--optdim"},
+                                       {!globs_.empty(), "--filter"},
+                                       {filters_.any(), "--where, --where-file or --python"},
+                                       {max_kernels_ != 0, "--max-kernels"},
+                                       {exhaustive_, "--exhaustive"},
+                                       {custom_factory_, "--custom-factory"}})
+        if (given) throw InputError(fmt::format("{} and {} exclude one another", option, other));
+}
+
 int EnumerateCommand::run(const Streams& streams) {
     const auto asked =
         rules_.empty() ? catalog::RuleSet::claim : parse_option<catalog::RuleSet>("--rules", rules_);
@@ -220,6 +234,11 @@ int EnumerateCommand::run(const Streams& streams) {
                 "--show-rules, --show-profiles and --show-columns print tables of their own: each "
                 "excludes the others, --support, --why, --correct, --names, --count, --count-only "
                 "and --list");
+        const auto shown_option = show_profiles_  ? "--show-profiles"
+                                  : show_columns_ ? "--show-columns"
+                                                  : "--show-rules";
+        refuse_choices(shown_option);
+        if (!archs_.empty()) throw InputError(fmt::format("{} and --arch exclude one another", shown_option));
         fmt::print(streams.out, "{}", json ? shown(asked).dump(2) + "\n" : shown_text(asked));
         return all_well;
     }
@@ -230,7 +249,11 @@ int EnumerateCommand::run(const Streams& streams) {
     }
     for (const auto& [told, option] : {std::pair{!why_.empty(), "--why"}, {!correct_.empty(), "--correct"}})
         if (told) refuse_what_lists_have(option, asked);
-    if (!correct_.empty()) return correct(archs, streams);
+    if (!correct_.empty()) {
+        refuse_choices("--correct");
+        if (!rules_.empty()) throw InputError("--correct and --rules exclude one another");
+        return correct(archs, streams);
+    }
     const catalog::Request request = this->request(archs, asked, streams);
     if (!why_.empty()) {
         const auto why = catalog::why(archs, request, why_);

@@ -29,6 +29,8 @@ class EnumerateCommand : public Command {
     int correct(const arch::ArchSet& archs, const Streams& streams) const;
     /// Throws InputError for options that choose or print the kernels of a list, beside `option`, which tells of one kernel.
     void refuse_what_lists_have(std::string_view option, catalog::RuleSet rules) const;
+    /// Throws InputError for options that choose kernels of a list, beside `option`, which makes none.
+    void refuse_choices(std::string_view option) const;
     /// The output of --support.
     std::string support(const arch::ArchSet& archs) const;
     catalog::Request request(const arch::ArchSet& archs, catalog::RuleSet rules, const Streams& streams);

@@ -140,6 +140,7 @@ void ParityCommand::check_options() const {
     };
     needs(!apis_.empty(), "--api", checkout, "--ck-root");
     needs(!masks_.empty(), "--masks", checkout, "--ck-root");
+    needs(python_ != "python3", "--python", checkout, "--ck-root");
     needs(!profiles_.empty(), "--profile", checkout || between, "--ck-root or --between");
     needs(!cases_.empty(), "--cases", consistency_ || smoke_, "--consistency or --smoke");
     needs(!rules_.empty(), "--rules", !checkout && !between && !smoke_, "the golden audit or --consistency");
