@@ -167,6 +167,7 @@ void CatalogueChoice::check_ledger_file() const {
 }
 
 void CatalogueChoice::check(bool builds) const {
+    if (sample_ == 0U) throw InputError("--sample 0: allowed: 1 or more");
     if (on()) return;
     if (const auto given = options_.arguments(); !given.empty() && !builds)
         throw InputError(

@@ -230,6 +230,9 @@ class VerifyCommand final : public Command {
         catalogue_.check(compile_only_);
         if (!catalogue_.on() && !family_.empty() && family_ != "all")
             static_cast<void>(parse_option<ApiFamily>("--family", family_));
+        for (const auto& [given, option] : {std::pair{seed_.has_value(), "--seed"}, {pairs_, "--pairs"}})
+            if (catalogue_.on() && given)
+                throw InputError(fmt::format("{} and --catalogue exclude one another", option));
         if (catalogue_.on() && shrink_ > 0)
             throw InputError(
                 "--shrink and --catalogue exclude one another: a smaller problem has another kernel");
