@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <unistd.h>
 
 namespace fmha::system {
 
@@ -17,6 +18,10 @@ std::string processor_description() {
             break;
         }
     return fmt::format("{}, {} hardware threads", model, hardware_threads());
+}
+
+std::int64_t physical_memory() {
+    return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
 }
 
 } // namespace fmha::system

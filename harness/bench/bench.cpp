@@ -1,5 +1,6 @@
 #include "harness/bench/bench.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/fields.hpp"
@@ -9,6 +10,7 @@
 #include "harness/families/family.hpp"
 #include "harness/run/candidate.hpp"
 #include "harness/run/case_runner.hpp"
+#include "harness/run/case_tensors.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -210,6 +212,11 @@ PlannedCase plan_case(const Case& c, const KernelSource& source, const std::stri
             return refuse("a case in which forward's kernel runs before backward is not timed");
         if (appends(c))
             return refuse("a case in which append-KV's kernel runs before attention is not timed");
+        Case sampled = c;
+        sampled.sampled_rows = true;
+        const CaseBytes bytes = family.bytes(sampled, fp8_flavour(arch), system::threads_of_each(1));
+        if (const auto reason = beyond_limit(bytes, options.memory_limit); !reason.empty())
+            return refuse(reason);
         planned.candidates = options.kernels == KernelChoice::planned
                                  ? std::vector{planned_candidate(source, family, c, problem)}
                                  : all_candidates(source, family, c, problem, options.kernel_filter);

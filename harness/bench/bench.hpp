@@ -28,6 +28,7 @@ struct BenchOptions {
     std::optional<std::int64_t>
         warm_up{}; ///< launches before the timed ones; absent: as long as a tenth of `seconds`
     std::optional<std::int64_t> launches{}; ///< timed ones; absent: as many as fit into `seconds`
+    std::int64_t memory_limit = 0; ///< bytes (of Family::bytes) above which a case is not run; 0 = none
 };
 
 /// The outcome of one kernel on one case.

@@ -23,14 +23,6 @@ bool may_move(const Family& family, const Case& c, const Case& moved, Fp8Flavour
             family.bytes(c, flavour, options.reference_threads).total() + bytes <= options.memory_limit);
 }
 
-/// Empty when so many bytes are allowed; 0 = any number.
-std::string too_many(const CaseBytes& bytes, std::int64_t limit) {
-    if (limit == 0 || bytes.total() <= limit) return {};
-    return fmt::format("it needs {} bytes ({} of tensors, {} of copies of its outputs, {} of the "
-                       "reference), {} are allowed",
-                       bytes.total(), bytes.tensors, bytes.copies, bytes.reference, limit);
-}
-
 std::unique_ptr<CaseData> allocate(const Family& family, const Case& c, Fp8Flavour flavour,
                                    const RowTile& tile) {
     return tile.rows > 0 ? family.allocate_few_rows(c, flavour, tile) : family.allocate(c, flavour);
@@ -38,11 +30,18 @@ std::unique_ptr<CaseData> allocate(const Family& family, const Case& c, Fp8Flavo
 
 } // namespace
 
+std::string beyond_limit(const CaseBytes& bytes, std::int64_t limit) {
+    if (limit == 0 || bytes.total() <= limit) return {};
+    return fmt::format("it needs {} bytes ({} of tensors, {} of copies of its outputs, {} of the "
+                       "reference), {} are allowed",
+                       bytes.total(), bytes.tensors, bytes.copies, bytes.reference, limit);
+}
+
 bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8Flavour flavour,
                    const CaseRunOptions& options, const RowTile& tile) {
     const CaseBytes bytes = tile.rows > 0 ? family.bytes_of_few_rows(c, flavour, options.reference_threads)
                                           : family.bytes(c, flavour, options.reference_threads);
-    if (result.message = too_many(bytes, options.memory_limit); !result.message.empty()) {
+    if (result.message = beyond_limit(bytes, options.memory_limit); !result.message.empty()) {
         result.not_run_reason = NotRunReason::no_memory;
         return true;
     }
@@ -74,7 +73,7 @@ void require_runnable(const Case& c, const std::string& arch) {
 
 void require_room(const Case& c, Fp8Flavour flavour, std::int64_t limit) {
     const int threads = system::threads_of_each(1); // the reference has all of them
-    if (const auto mistake = too_many(family_of(c.family).bytes(c, flavour, threads), limit);
+    if (const auto mistake = beyond_limit(family_of(c.family).bytes(c, flavour, threads), limit);
         !mistake.empty())
         throw InputError(fmt::format("{}: {} (--memory-limit)", c.id, mistake));
 }

@@ -8,6 +8,9 @@
 
 namespace fmha::harness {
 
+/// Why a case of so many bytes is not run; empty when it may be. `limit` in bytes, 0 = none.
+std::string beyond_limit(const CaseBytes& bytes, std::int64_t limit);
+
 /// Whether `result` has become one that is not run, because the case exceeds a limit of `options`. `tile` as below.
 bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8Flavour flavour,
                    const CaseRunOptions& options, const RowTile& tile);

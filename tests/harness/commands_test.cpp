@@ -97,6 +97,19 @@ TEST(Options, ThatChangeNothingAreRefused) {
     }
 }
 
+/// It would take other processes with it; the others are timed all the same.
+TEST(Bench, ACaseBeyondTheMemoryIsNotRun) {
+    const Ran ran = run({"bench", "--shape", "batch=1000,heads=1000,seqlen=100000", "--shape", "seqlen=16",
+                         "--seconds", "0.001"});
+    EXPECT_EQ(ran.code, 1) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("not run: it needs "));
+    EXPECT_THAT(ran.out, HasSubstr("1 measured, 0 wrong, 1 not run"));
+    const Ran limited = run({"bench", "--shape", "heads=64,seqlen=100000,hdim=64", "--memory-limit", "1"});
+    EXPECT_THAT(limited.out, HasSubstr("1073741824 are allowed"));
+    EXPECT_THAT(run({"bench", "--shape", "seqlen=16", "--memory-limit", "-1"}).err,
+                HasSubstr("--memory-limit is -1; allowed: 0 to 1000000"));
+}
+
 /// The sentence names the file, and not an architecture "" that nobody asked for.
 TEST(Generate, AKernelWithoutAnArchitectureIsRefused) {
     const Scratch folder;
