@@ -2,14 +2,12 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/processor.hpp"
-#include "dispatcher/system/sha256.hpp"
 #include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
-#include "harness/cases/case_enums.hpp"
-#include "harness/cases/load.hpp"
 #include "harness/cli/attempts.hpp"
 #include "harness/cli/build_kernels.hpp"
+#include "harness/cli/case_choice.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/catalogue_choice.hpp"
 #include "harness/cli/progress.hpp"
@@ -20,7 +18,6 @@
 #include "harness/cli/today.hpp"
 #include "harness/cli/verify_reports.hpp"
 #include "harness/run/catalogue_kernels.hpp"
-#include "harness/run/kernel_dims.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
 #include "harness/shrink/shrink_red.hpp"
@@ -28,8 +25,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/ostream.h>
-#include <fmt/ranges.h>
-#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -56,22 +51,10 @@ class VerifyCommand final : public Command {
     }
 
     void declare(OptionSet& options) override {
-        options.positionals(
-            "CASES", cases_,
-            "Case files, folders, an upstream shape matrix (*.yaml), or printed names of single cases; "
-            "without any, every case file");
-        options.choice("--tier,--category", tier_, {"smoke", "full", "nightly"},
-                       "Highest tier to run; a tier includes the lower ones");
-        options.option("--family,--variant", family_, "Only cases of this kernel family; all: of every one");
+        cases_.declare(options);
         run_.declare(options);
         run_.declare_devices(options);
         catalogue_.declare(options);
-        options.option("--seed", seed_,
-                       "Give every case another seed, derived from this one and the case's name");
-        options.option("--shard", shard_,
-                       "i/n: every n-th case, beginning with the i-th; with a --store that knows how long "
-                       "they took, the i-th of n "
-                       "shards that take equally long");
         processes_.declare(options);
         options.flag("--compile-only", compile_only_,
                      "With --config: build the kernels of the list into --kernels-dir, and run nothing");
@@ -98,16 +81,15 @@ class VerifyCommand final : public Command {
     int run(const Streams& streams) override {
         check_options();
         if (compile_only_)
-            return build_kernels({catalogue_.arguments(), family_, run_.target_name(), run_.arch(),
+            return build_kernels({catalogue_.arguments(), cases_.family(), run_.target_name(), run_.arch(),
                                   run_.arch_files().folder(), run_.kernels_dir(),
                                   processes_.asked().value_or(0)},
                                  streams);
         if (pairs_) return print_pairs(streams);
-        const std::vector<Case> all = all_cases();
-        const std::vector<Case> cases = of_shard(all);
+        const std::vector<Case> all = cases_.all();
+        const std::vector<Case> cases = cases_.of_shard(all);
         if (list_) {
-            for (const std::string& sentence : harness::left_out(cases_, load_options()))
-                fmt::print(streams.err, "{}\n", sentence);
+            for (const std::string& sentence : cases_.left_out()) fmt::print(streams.err, "{}\n", sentence);
             return print_names(cases, streams);
         }
         // Found out now rather than after an hour of work.
@@ -119,12 +101,6 @@ class VerifyCommand final : public Command {
     }
 
   private:
-    std::vector<Case> all_cases() {
-        if (!catalogue_.on()) return harness::load_cases(cases_, load_options());
-        return catalogue_.choose(run_.arch_files().load(), processes_.arch(),
-                                 {family_, run_.where(), run_.kernel_filter(), std::exchange(cases_, {})});
-    }
-
     /// Runs `cases`, the shard of `all`, and publishes the findings; an exit code.
     int run_cases(const std::vector<Case>& all, const std::vector<Case>& cases, const Streams& streams) {
         reports::Report report;
@@ -146,7 +122,7 @@ class VerifyCommand final : public Command {
         report.identity = record.identity;
         report.identity["run"] = record.id;
         report.info = run_info(streams.invocation, *target, options.jobs);
-        report.info.left_out = harness::left_out(cases_, load_options());
+        report.info.left_out = cases_.left_out();
         report.info.resumed = journal ? static_cast<std::int64_t>(journal->finished().size()) : 0;
         Progress progress(streams.err, streams.progress, cases.size(),
                           static_cast<std::size_t>(report.info.resumed));
@@ -162,7 +138,7 @@ class VerifyCommand final : public Command {
             harness::run_cases(cases, *source, *target, options, interrupt, journal ? &*journal : nullptr);
         progress.clear();
         harness::shrink_red(report.results, cases, *source, options,
-                            {shrink_, load_options().root, {.stop = [&] { return interrupt.requested(); }}});
+                            {shrink_, run_.root(), {.stop = [&] { return interrupt.requested(); }}});
         report.ledger = harness::Ledger(options.rules);
         report.info.seconds = watch.seconds();
         complete(report, cases, *target);
@@ -228,11 +204,8 @@ class VerifyCommand final : public Command {
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
         run_.check(&catalogue_);
         catalogue_.check(compile_only_);
-        if (!catalogue_.on() && !family_.empty() && family_ != "all")
-            static_cast<void>(parse_option<ApiFamily>("--family", family_));
-        for (const auto& [given, option] : {std::pair{seed_.has_value(), "--seed"}, {pairs_, "--pairs"}})
-            if (catalogue_.on() && given)
-                throw InputError(fmt::format("{} and --catalogue exclude one another", option));
+        cases_.check();
+        if (catalogue_.on() && pairs_) throw InputError("--pairs and --catalogue exclude one another");
         if (catalogue_.on() && shrink_ > 0)
             throw InputError(
                 "--shrink and --catalogue exclude one another: a smaller problem has another kernel");
@@ -251,7 +224,7 @@ class VerifyCommand final : public Command {
                                          : compile_only_ ? "--compile-only"
                                                          : "";
         if (instead.empty()) return;
-        const bool divides = list_ && !shard_.empty();
+        const bool divides = list_ && cases_.is_divided();
         for (const auto& [given, option] : {std::pair{list_ && pairs_, std::string_view("--pairs")},
                                             {instead != "--compile-only" && compile_only_, "--compile-only"},
                                             {!reports_.asked().empty(), reports_.asked()},
@@ -286,70 +259,33 @@ class VerifyCommand final : public Command {
         return cases.empty() ? check_failed : all_well;
     }
 
-    harness::LoadOptions load_options() {
-        harness::LoadOptions load{.root = run_.root(), .tier = *parse_enum<harness::Tier>(tier_)};
-        load.family = parse_enum<ApiFamily>(family_);
-        load.run_seed = seed_;
-        load.kernel_dims = [this](ApiFamily family) {
-            return harness::kernel_dims(processes_.arch(), family, run_.arch_files().load());
-        };
-        load.planned_tile = [this, tiles = harness::TilePlanner()](const Case& c) mutable {
-            if (!tiles) tiles = harness::house_tiles(processes_.arch(), run_.arch_files().load());
-            return tiles(c);
-        };
-        return load;
-    }
-
     /// An empty cell is a check that failed.
     int print_pairs(const Streams& streams) {
-        const auto tables = harness::pair_tables(cases_, load_options());
-        if (tables.empty()) throw InputError("--pairs: none of the case files has a cover");
         bool complete = true;
-        for (const auto& [stem, table] : tables) {
+        for (const auto& [stem, table] : cases_.pairs()) {
             fmt::print(streams.out, "{}\n\n{}", stem, table.to_text());
             complete = complete && table.empty_cells() == 0;
         }
         return complete ? all_well : check_failed;
     }
 
-    harness::Shard shard() const { return shard_.empty() ? harness::Shard{} : harness::parse_shard(shard_); }
-
-    /// The cases of --shard: of equal duration where the store knows how long they took, else every n-th.
-    std::vector<Case> of_shard(const std::vector<Case>& all) {
-        if (shard().count == 1) return all;
-        std::map<std::string, double> seconds;
-        if (std::filesystem::exists(store_.file()))
-            seconds = store::Store(store_.file(), store::Access::read)
-                          .case_seconds(run_.target_name(), processes_.arch());
-        if (seconds.empty()) return harness::take_shard(all, shard());
-        const auto shards = harness::balanced_shards(all, shard().count, seconds);
-        balance_ = system::sha256(fmt::format("{}", fmt::join(shards, " ")));
-        std::vector<Case> mine;
-        for (std::size_t i = 0; i < all.size(); ++i)
-            if (shards[i] == shard().index) mine.push_back(all[i]);
-        return mine;
-    }
-
     Json identity(const std::vector<Case>& all, std::size_t cases, const harness::Target& target,
                   const harness::RunOptions& options) const {
         Json identity = run_identity(all, target, options);
-        identity["shards"] = shard().count;
-        identity["balance_sha256"] = balance_;
+        identity["shards"] = cases_.shard().count;
+        identity["balance_sha256"] = cases_.balance();
         identity["selection"] = selection();
         if (catalogue_.on()) identity["catalogue"] = catalogue_.recorded(run_.arch_files().folder());
         identity["target_name"] = run_.target_name();
         identity["commit"] = std::string(built_commit());
-        identity["shard"] = shard().index;
+        identity["shard"] = cases_.shard().index;
         identity["shard_cases"] = cases;
         return identity;
     }
 
     std::string selection() const {
-        return fmt::format("{} tier={} family={} kernels={} kernel={} where={}",
-                           catalogue_.on()  ? "list " + catalogue_.words()
-                           : cases_.empty() ? "all"
-                                            : fmt::format("{}", fmt::join(cases_, " ")),
-                           tier_, family_, run_.kernels(), run_.kernel_filter(), run_.where());
+        return fmt::format("{} kernels={} kernel={} where={}", cases_.words(), run_.kernels(),
+                           run_.kernel_filter(), run_.where());
     }
 
     store::RunRecord run_record(const std::string& invocation, const harness::Target& target,
@@ -360,8 +296,8 @@ class VerifyCommand final : public Command {
         record.arch = target.arch();
         record.driver = target.driver();
         if (!target.description().empty()) record.machine = target.description();
-        record.shard = static_cast<std::int64_t>(shard().index);
-        record.shards = static_cast<std::int64_t>(shard().count);
+        record.shard = static_cast<std::int64_t>(cases_.shard().index);
+        record.shards = static_cast<std::int64_t>(cases_.shard().count);
         record.asked = static_cast<std::int64_t>(cases);
         return record;
     }
@@ -377,8 +313,8 @@ class VerifyCommand final : public Command {
         info.machine = system::processor_description();
         if (!target.description().empty()) info.machine = target.description() + "; " + info.machine;
         info.compiler = __VERSION__;
-        info.seed_given = seed_.has_value();
-        info.seed = seed_.value_or(0);
+        info.seed_given = cases_.seed().has_value();
+        info.seed = cases_.seed().value_or(0);
         info.jobs = jobs;
         return info;
     }
@@ -410,9 +346,8 @@ class VerifyCommand final : public Command {
     CatalogueChoice catalogue_;
     StoreOption store_;
     VerifyReports reports_;
-    std::vector<std::string> cases_;
-    std::string tier_ = "smoke", family_, shard_, balance_, journal_;
-    std::optional<std::uint64_t> seed_;
+    CaseChoice cases_{{run_, processes_, catalogue_, store_}};
+    std::string journal_;
     std::int64_t not_run_budget_ = 0, shrink_ = 0;
     bool list_ = false, pairs_ = false, compile_only_ = false, strict_ = false, fail_fast_ = false;
 };
