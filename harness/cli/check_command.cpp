@@ -29,7 +29,8 @@ class CheckCommand final : public Command {
         options.option("--outputs", outputs_,
                        "Folder with o.npy (and lse.npy, randval.npy as the case asks; k_out.npy … of "
                        "append-KV; dq.npy, dk.npy … of backward); default: that of the inputs");
-        options.option("--p-prescale", p_prescale_, "Factor that the kernel puts on P before casting it");
+        options.option("--p-prescale", p_prescale_,
+                       "Factor that the kernel puts on P before casting it; P = 1 must stay a normal number");
         options.flag("--normalised-p", normalised_p_, "The kernel casts P after dividing by the row total");
         options.flag("--tf32", tf32_, "The kernel multiplies fp32 through TF32");
         options.choice("--format", format_, {"text", "json"}, "Format of standard output");
@@ -39,13 +40,17 @@ class CheckCommand final : public Command {
             throw InputError(fmt::format("--p-prescale is {}; allowed: above 0, at most 2^64", p_prescale_));
         const harness::Case c = chosen_.load();
         const Fp8Flavour flavour = fp8_flavour(chosen_.arch());
+        Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour), p_prescale_);
+        // Below that even P = 1 is no normal number of its type, and the limits let everything pass.
+        if (numerics.u_p > 0.0 && numerics.f_p > numerics.u_p)
+            throw InputError(fmt::format("--p-prescale is {}; allowed for {}: at least {}", p_prescale_,
+                                         to_string(c.data_type), p_prescale_ * numerics.f_p / numerics.u_p));
         const harness::Family& family = harness::family_of(c.family);
         const auto data = family.allocate(c, flavour);
         harness::read_given_inputs(tensors_, family, c, *data);
         // Before outputs take the place of inputs that are updated.
         const auto expectation = data->expectation(0);
         harness::read_given_outputs(outputs_.empty() ? tensors_ : outputs_, family, c, *data);
-        Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour), p_prescale_);
         numerics.normalised_p = normalised_p_;
         if (tf32_) {
             if (c.data_type != DataType::fp32)

@@ -331,6 +331,9 @@ TEST(BadInput, IsExitCodeTwoWithASentence) {
         {{"check", "--case", one, "--tensors", FMHA_CASES_DIR}, "q.npy: cannot be opened"},
         {{"check", "--case", one, "--tensors", FMHA_CASES_DIR, "--p-prescale", "0"}, "--p-prescale is 0"},
         {{"check", "--case", one, "--tensors", FMHA_CASES_DIR, "--p-prescale", "nan"}, "--p-prescale"},
+        {{"check", "--case", "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=129]@1", "--tensors",
+          FMHA_CASES_DIR, "--p-prescale", "1e-8"},
+         "--p-prescale is 1e-08; allowed for fp16: at least 6.103515625e-05"},
     };
     for (const auto& row : table) {
         std::vector<std::string> arguments = row.arguments;
