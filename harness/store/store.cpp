@@ -11,7 +11,17 @@ namespace {
 
 using harness::CaseResult;
 
-RunRecord run_of(const Statement& row) {
+/// A JSON text of the store as `read` takes it.
+template <class Read>
+auto from_json(const std::string& text, const Database& database, const Read& read) {
+    try {
+        return read(Json::parse(text));
+    } catch (const JsonError& error) {
+        throw InputError(fmt::format("{}: is damaged: {}", database.file().string(), error.what()));
+    }
+}
+
+RunRecord run_of(const Statement& row, const Database& database) {
     RunRecord run;
     int column = 0;
     for (std::string* text :
@@ -22,7 +32,7 @@ RunRecord run_of(const Statement& row) {
     run.shard = row.integer(column++);
     run.shards = row.integer(column++);
     run.asked = row.integer(column++);
-    run.identity = Json::parse(row.text(column));
+    run.identity = from_json(row.text(column), database, [](const Json& identity) { return identity; });
     return run;
 }
 
@@ -56,7 +66,7 @@ std::vector<RunRecord> Store::runs() const {
         "SELECT id, kind, selection, command, version, commit_id, machine, compiler, driver, "
         "target, arch, started, verdict, seconds, shard, shards, asked, identity "
         "FROM run ORDER BY run");
-    while (rows.step()) runs.push_back(run_of(rows));
+    while (rows.step()) runs.push_back(run_of(rows, *database_));
     return runs;
 }
 
@@ -81,13 +91,14 @@ std::vector<CaseResult> Store::results(const std::string& id) const {
         int column = 0;
         for (std::string* text : {&result.name, &result.kernel, &result.family, &result.tier})
             *text = rows.text(column++);
-        result.labels = Json::parse(rows.text(column++)).get<std::vector<std::string>>();
+        result.labels = from_json(rows.text(column++), *database_,
+                                  [](const Json& labels) { return labels.get<std::vector<std::string>>(); });
         result.about = rows.text(column++);
         result.outcome = enum_of<harness::Outcome>(rows.text(column++), *database_);
         result.not_run_reason = enum_of<harness::NotRunReason>(rows.text(column++), *database_);
         for (std::string* text : {&result.message, &result.pattern, &result.numerics, &result.reproduce})
             *text = rows.text(column++);
-        result.worst = harness::deviations_from_json(Json::parse(rows.text(column++)));
+        result.worst = from_json(rows.text(column++), *database_, harness::deviations_from_json);
         result.rows = rows.integer(column++);
         result.elements = rows.integer(column++);
         result.sampled = rows.integer(column++) != 0;

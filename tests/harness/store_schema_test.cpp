@@ -2,6 +2,7 @@
 
 #include "tests/harness/store_support.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -75,6 +76,19 @@ TEST(Store, BringsAnOldFileToTheNewestSchema) {
         EXPECT_EQ(recording.failure(), "");
         EXPECT_EQ(store.times("new").size(), 1U);
     }
+}
+
+TEST(Store, NamesItselfWhereItHoldsNoJson) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    run_sql(file, first_schema);
+    { const Store store(file, Access::write); }
+    run_sql(file, "UPDATE run SET identity = '{'");
+    EXPECT_THAT(refusal([&] { Store(file, Access::read).runs(); }),
+                testing::StartsWith(file + ": is damaged: "));
+    run_sql(file, "UPDATE result SET worst = '[1]'");
+    EXPECT_THAT(refusal([&] { Store(file, Access::read).results("old"); }),
+                testing::StartsWith(file + ": is damaged: "));
 }
 
 TEST(Store, RefusesWhatIsNoneInASentence) {
