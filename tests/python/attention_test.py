@@ -1,5 +1,6 @@
 """Forward attention on arrays, feature by feature, against formulas written in NumPy."""
 
+import copy
 import pickle
 import threading
 import unittest
@@ -9,6 +10,7 @@ import numpy as np
 import fmha
 from common import causal, random_arrays, softmax_attention, softmax_gradients
 from fmha import families, reference
+from fmha.memory import DeviceArray
 
 Q, K, V = random_arrays(7, (2, 4, 70, 64), (2, 2, 90, 64), (2, 2, 90, 32))
 
@@ -297,11 +299,19 @@ class Contexts(unittest.TestCase):
                 thread.join()
         self.assertEqual(wrong, [])
 
+    def test_a_copy_would_free_it_twice(self):
+        with fmha.Context(fmha.load(), "gfx950") as context:
+            for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.assertRaisesRegex(TypeError, "make another one instead of a copy"):
+                    copied(context)
+        with self.assertRaisesRegex(TypeError, "owns its memory"):
+            copy.copy(DeviceArray.__new__(DeviceArray))  # without a device there is none
+
     def test_an_error_goes_to_another_process_whole(self):
         with self.assertRaises(fmha.Error) as caught:
             fmha.attention(Q, K, V, seqlen_k=[91, 1])
-        copy = pickle.loads(pickle.dumps(caught.exception))
-        self.assertEqual((str(copy), copy.status, copy.rule), (str(caught.exception), 2, "N-1"))
+        other = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((str(other), other.status, other.rule), (str(caught.exception), 2, "N-1"))
 
 
 if __name__ == "__main__":

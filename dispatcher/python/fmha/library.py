@@ -210,6 +210,9 @@ class Context:
         if getattr(self, "handle", None):
             self.close()
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a Context belongs to its object and its process; make another one instead of a copy")
+
     def close(self) -> None:
         """Frees the context; a second call does nothing."""
         with self._lock:

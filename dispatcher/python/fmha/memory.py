@@ -44,6 +44,9 @@ class DeviceArray:
             self.context.wait()
         return array
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a DeviceArray owns its memory, which a copy would free once more; numpy() copies it to the host")
+
     def free(self) -> None:
         """Returns the memory; a second call does nothing."""
         address, self.address = self.address, None
