@@ -70,6 +70,12 @@ class Choosing(unittest.TestCase):
         self.assertEqual([other["algorithm"]["max_seq_len_q"] for other in choice.companions], [0])
         self.assertIn("takes problems with seqlen_q <= 64 only", choice.notes[0])
 
+    def test_where_none_takes_all_the_two_halves_stand_together(self):
+        for rows, limits in ((128, ["max_seqlen_q_gt_16", ""]), (16, ["rows_of_even_groups", "", "max_seqlen_q_gt_16"])):
+            choice = self.chosen(family="fwd_pagedkv", pipeline="qr_pagedkv", tile_m0=rows, gfx_arch="sm_90")
+            self.assertEqual([kernel["algorithm"]["constraint"] for kernel in (choice.kernel, *choice.companions)], limits, rows)
+            self.assertIn("; others run on fwd_pagedkv_sm_90_", choice.notes[0])
+
     def test_kernels_that_cannot_take_the_head_size_are_left_out(self):
         choice = self.chosen(gfx_arch="gfx1100")
         self.assertEqual(choice.kernel["signature"]["hdim_q"], 128)

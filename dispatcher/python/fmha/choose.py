@@ -32,7 +32,7 @@ class NoKernel(ValueError):
 
 @dataclass
 class Choice:
-    """The nearest kernel; beside it the one that runs where it may not, and those of the stages around it; and the preferences
+    """The nearest kernel; beside it what runs where it may not, and the kernels of the stages around it; and the preferences
     that it does not meet."""
     kernel: dict[str, Any]
     companions: list[dict[str, Any]] = field(default_factory=list)
@@ -92,7 +92,7 @@ def choose(catalogue: Catalogue, config: Any) -> Choice:
     fallback = []
     if limit := _limit(kernel):
         free = [other for other in padded or kernels if not _limit(other)]
-        fallback = [min(free, key=lambda kernel: _distance(kernel, config))] if free else []
+        fallback = [min(free, key=lambda kernel: _distance(kernel, config))] if free else _halves(kernel, padded or kernels, config)
         notes.append(f"{kernel['name']} takes problems with {limit} only"
                      + "".join(f"; others run on {other['name']}" for other in fallback))
     companions = [other for family in _COMPANIONS.get(config.family, ())
@@ -110,6 +110,20 @@ def _limit(kernel: dict[str, Any]) -> str:
     algorithm = kernel["algorithm"]
     longest = algorithm["max_seq_len_q"]
     return " and ".join(filter(None, (algorithm["constraint"], f"seqlen_q <= {longest}" if longest > 0 else "")))
+
+
+def _halves(kernel: dict[str, Any], kernels: list[dict[str, Any]], config: Any) -> list[dict[str, Any]]:
+    """Of kernels none of which takes all queries: the nearest one for short queries and the nearest for all that are longer, less the one
+    whose limit `kernel` has."""
+    def limits(kernel: dict[str, Any]) -> tuple[str, int]:
+        return kernel["algorithm"]["constraint"], kernel["algorithm"]["max_seq_len_q"]
+
+    nearest = {limits(other): other for other in sorted(kernels, key=lambda kernel: _distance(kernel, config), reverse=True)}
+    for constraint, longest in nearest:
+        pair = ("", longest), (f"max_seqlen_q_gt_{longest}", 0)
+        if not constraint and pair[1] in nearest:
+            return [nearest[limit] for limit in pair if limit != limits(kernel)]
+    return []
 
 
 def _accompanies(other: dict[str, Any], main: dict[str, Any]) -> bool:
