@@ -12,16 +12,31 @@ namespace {
 using Block = std::array<double, 3>;
 constexpr std::size_t shortest = 2;
 
-Block block_of(const Rounds& rounds) {
+double log_of(double seconds) {
     // Below the resolution of a clock there is nothing to compare.
     constexpr double instant = 1e-9;
+    return std::log(std::max(seconds, instant));
+}
+
+Block block_of(const Rounds& rounds) {
     std::vector<double> medians, lows, bests;
     for (const auto& round : rounds) {
-        medians.push_back(std::log(std::max(round.median, instant)));
-        lows.push_back(std::log(std::max(round.low, instant)));
-        bests.push_back(std::log(std::max(round.best, instant)));
+        medians.push_back(log_of(round.median));
+        lows.push_back(log_of(round.low));
+        bests.push_back(log_of(round.best));
     }
     return {median(medians), median(lows), *std::min_element(bests.begin(), bests.end())};
+}
+
+/// How far launches lie above the shortest of their round, as a logarithm, typically: three in four lie above the lower quartile.
+double unrest(std::span<const Rounds> runs) {
+    std::vector<double> of_runs;
+    for (const Rounds& rounds : runs) {
+        std::vector<double> of_rounds;
+        for (const auto& round : rounds) of_rounds.push_back(log_of(round.low) - log_of(round.best));
+        of_runs.push_back(median(of_rounds));
+    }
+    return median(of_runs);
 }
 
 std::vector<Block> blocks_of(std::span<const Rounds> runs) {
@@ -51,7 +66,7 @@ TimeChange compare_times(std::span<const Rounds> before, std::span<const Rounds>
                          bool interleaved) {
     const std::vector<Block> old_runs = blocks_of(before), new_runs = blocks_of(after);
     constexpr double deviations = 3.0;
-    double noise = 0.0;
+    double noise = unrest(after);
     for (std::size_t what = 0; what < Block{}.size(); ++what)
         for (const auto* blocks : {&old_runs, &new_runs})
             noise = std::max(noise, deviations * spread(*blocks, what, interleaved));
