@@ -4,6 +4,7 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/cli/beside.hpp"
 #include "harness/cli/checkout_kernels.hpp"
 #include "harness/cli/run_choice.hpp"
 #include "harness/cli/tensor_difference.hpp"
@@ -128,12 +129,11 @@ class CompareCommand final : public Command {
   private:
     /// Options of a run, where two folders are compared instead.
     void refuse_what_runs_have() const {
-        for (const auto& [given, option] : {std::pair{!json_.empty(), "--json"},
-                                            {run_.target_name() != "host", "--target"},
-                                            {!run_.kernels_dir().empty(), "--kernels-dir"},
-                                            {run_.kernels() != "planned", "--kernels"},
-                                            {!run_.where().empty(), "--where"}})
-            if (given) throw InputError(fmt::format("--tensors and {} exclude one another", option));
+        refuse_beside("--tensors", {{!json_.empty(), "--json"},
+                                    {run_.target_name() != "host", "--target"},
+                                    {!run_.kernels_dir().empty(), "--kernels-dir"},
+                                    {run_.kernels() != "planned", "--kernels"},
+                                    {!run_.where().empty(), "--where"}});
     }
 
     /// Both folders against the reference of the case's own inputs, and against one another.

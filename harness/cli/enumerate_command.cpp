@@ -6,6 +6,7 @@
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/json.hpp"
 #include "dispatcher/types/strict_json.hpp"
+#include "harness/cli/beside.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
@@ -167,19 +168,18 @@ int EnumerateCommand::correct(const arch::ArchSet& archs, const Streams& streams
 }
 
 std::string EnumerateCommand::support(const arch::ArchSet& archs) const {
-    for (const auto& [given, option] : {std::pair{filters_.any(), "--where or --where-file"},
-                                        {!why_.empty(), "--why"},
-                                        {!optdim_.empty(), "--optdim"},
-                                        {!globs_.empty(), "--filter"},
-                                        {!config_.empty() || !configs_.empty(), "--config"},
-                                        {max_kernels_ != 0, "--max-kernels"},
-                                        {count_only_, "--count-only"},
-                                        {list_, "--list"},
-                                        {profile_ != "ck_default", "--profile"},
-                                        {exhaustive_, "--exhaustive"},
-                                        {names_, "--names"},
-                                        {count_, "--count"}})
-        if (given) throw InputError(fmt::format("--support and {} exclude one another", option));
+    refuse_beside("--support", {{filters_.any(), "--where or --where-file"},
+                                {!why_.empty(), "--why"},
+                                {!optdim_.empty(), "--optdim"},
+                                {!globs_.empty(), "--filter"},
+                                {!config_.empty() || !configs_.empty(), "--config"},
+                                {max_kernels_ != 0, "--max-kernels"},
+                                {count_only_, "--count-only"},
+                                {list_, "--list"},
+                                {profile_ != "ck_default", "--profile"},
+                                {exhaustive_, "--exhaustive"},
+                                {names_, "--names"},
+                                {count_, "--count"}});
     if (!rules_.empty() && rules_ != "claim" && rules_ != "house")
         throw InputError(fmt::format("--support is about the rule set house, --rules is {}", rules_));
     std::vector<ArchName> on;
@@ -193,29 +193,27 @@ std::string EnumerateCommand::support(const arch::ArchSet& archs) const {
 
 void EnumerateCommand::refuse_what_lists_have(std::string_view option, catalog::RuleSet rules) const {
     const bool is_filter = rules != catalog::RuleSet::ck && !globs_.empty();
-    for (const auto& [given, other] : {std::pair{filters_.any(), "--where or --where-file"},
-                                       {is_filter, "--filter"},
-                                       {max_kernels_ != 0, "--max-kernels"},
-                                       {count_only_, "--count-only"},
-                                       {list_, "--list"},
-                                       {names_, "--names"},
-                                       {count_, "--count"},
-                                       {!why_.empty() && !correct_.empty(), "--correct"}})
-        if (given) throw InputError(fmt::format("{} and {} exclude one another", option, other));
+    refuse_beside(option, {{filters_.any(), "--where or --where-file"},
+                           {is_filter, "--filter"},
+                           {max_kernels_ != 0, "--max-kernels"},
+                           {count_only_, "--count-only"},
+                           {list_, "--list"},
+                           {names_, "--names"},
+                           {count_, "--count"},
+                           {!why_.empty() && !correct_.empty(), "--correct"}});
 }
 
 void EnumerateCommand::refuse_choices(std::string_view option) const {
-    for (const auto& [given, other] : {std::pair{!families_.empty(), "--family"},
-                                       {!config_.empty() || !configs_.empty(), "--config"},
-                                       {profile_ != "ck_default", "--profile"},
-                                       {masks_ != "simplified", "--masks"},
-                                       {!optdim_.empty(), "--optdim"},
-                                       {!globs_.empty(), "--filter"},
-                                       {filters_.any(), "--where, --where-file or --python"},
-                                       {max_kernels_ != 0, "--max-kernels"},
-                                       {exhaustive_, "--exhaustive"},
-                                       {custom_factory_, "--custom-factory"}})
-        if (given) throw InputError(fmt::format("{} and {} exclude one another", option, other));
+    refuse_beside(option, {{!families_.empty(), "--family"},
+                           {!config_.empty() || !configs_.empty(), "--config"},
+                           {profile_ != "ck_default", "--profile"},
+                           {masks_ != "simplified", "--masks"},
+                           {!optdim_.empty(), "--optdim"},
+                           {!globs_.empty(), "--filter"},
+                           {filters_.any(), "--where, --where-file or --python"},
+                           {max_kernels_ != 0, "--max-kernels"},
+                           {exhaustive_, "--exhaustive"},
+                           {custom_factory_, "--custom-factory"}});
 }
 
 int EnumerateCommand::run(const Streams& streams) {

@@ -7,6 +7,7 @@
 #include "dispatcher/types/strict_json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/cli/beside.hpp"
 #include "harness/cli/cases_root.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -107,18 +108,16 @@ std::vector<std::string> KernelRequest::arguments() const {
 
 generator::Selection KernelRequest::select(const arch::ArchSet& archs) {
     if (!list_.configs().empty() && !list_.sweeps()) {
-        for (const auto& [given, option] :
-             {std::pair{!archs_.empty(), "--arch"},
-              {!families_.empty(), "--family"},
-              {list_.restricts(), "--rules, --profile, --max-kernels or a filter"},
-              {!glob_.empty(), "--kernel"},
-              {!tier_.empty(), "--tier"},
-              {!shard_.empty(), "--shard"},
-              {whole_list_, "--catalogue"},
-              {covering_, "--covering"},
-              {sample_.has_value(), "--sample"}})
-            if (given)
-                throw InputError(fmt::format("--config of a kernel and {} exclude one another", option));
+        refuse_beside("--config of a kernel",
+                      {{!archs_.empty(), "--arch"},
+                       {!families_.empty(), "--family"},
+                       {list_.restricts(), "--rules, --profile, --max-kernels or a filter"},
+                       {!glob_.empty(), "--kernel"},
+                       {!tier_.empty(), "--tier"},
+                       {!shard_.empty(), "--shard"},
+                       {whole_list_, "--catalogue"},
+                       {covering_, "--covering"},
+                       {sample_.has_value(), "--sample"}});
         return generator::select(from_files(archs));
     }
     const std::vector<KernelConfig> kernels = sampled(from_catalogue(archs));

@@ -6,6 +6,7 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/cli/attempts.hpp"
+#include "harness/cli/beside.hpp"
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/case_choice.hpp"
 #include "harness/cli/catalog_options.hpp"
@@ -225,17 +226,16 @@ class VerifyCommand final : public Command {
                                                          : "";
         if (instead.empty()) return;
         const bool divides = list_ && cases_.is_divided();
-        for (const auto& [given, option] : {std::pair{list_ && pairs_, std::string_view("--pairs")},
-                                            {instead != "--compile-only" && compile_only_, "--compile-only"},
-                                            {!reports_.asked().empty(), reports_.asked()},
-                                            {!journal_.empty(), "--journal"},
-                                            {!store_.file().empty() && !divides, "--store"},
-                                            {!catalogue_.ledger_file().empty(), "--ledger"},
-                                            {not_run_budget_ > 0, "--not-run-budget"},
-                                            {strict_, "--strict"},
-                                            {fail_fast_, "--fail-fast"},
-                                            {shrink_ > 0, "--shrink"}})
-            if (given) throw InputError(fmt::format("{} and {} exclude one another", instead, option));
+        refuse_beside(instead, {{list_ && pairs_, "--pairs"},
+                                {instead != "--compile-only" && compile_only_, "--compile-only"},
+                                {!reports_.asked().empty(), reports_.asked()},
+                                {!journal_.empty(), "--journal"},
+                                {!store_.file().empty() && !divides, "--store"},
+                                {!catalogue_.ledger_file().empty(), "--ledger"},
+                                {not_run_budget_ > 0, "--not-run-budget"},
+                                {strict_, "--strict"},
+                                {fail_fast_, "--fail-fast"},
+                                {shrink_ > 0, "--shrink"}});
     }
 
     /// Prints the account of a list's kernels, and writes it to the file of --ledger.
