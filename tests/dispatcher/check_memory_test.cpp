@@ -2,8 +2,8 @@
 
 #include "dispatcher/types/check_memory.hpp"
 
-#include "dispatcher/types/error.hpp"
 #include "dispatcher/types/overlap.hpp"
+#include "tests/dispatcher/small_call.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::int64_t batch = 2, heads = 3, queries = 4, keys = 8, width = 16, far = 1 << 20;
+using small_call::batch, small_call::heads, small_call::keys, small_call::queries, small_call::width;
+constexpr std::int64_t far = 1 << 20;
 
 /// An address of fp16 elements that nobody reads, `elements` from a beginning.
 void* at(std::int64_t elements) {
@@ -28,7 +29,7 @@ void* at(std::int64_t elements) {
 }
 
 TensorView dense(std::int64_t start, std::int64_t rows, std::int64_t columns = width) {
-    return {at(start), ElementType::fp16, heads * rows * columns, rows * columns, columns, 1};
+    return small_call::dense(at(start), rows, columns);
 }
 
 constexpr std::int64_t all_queries = batch * heads * queries * width, all_keys = batch * heads * keys * width;
@@ -36,14 +37,7 @@ constexpr std::int64_t all_queries = batch * heads * queries * width, all_keys =
 template <class Args>
 Args separate() {
     Args args;
-    args.shape = {.batch = batch,
-                  .nhead_q = heads,
-                  .nhead_k = heads,
-                  .seqlen_q = queries,
-                  .seqlen_k = keys,
-                  .max_seqlen_q = queries,
-                  .hdim_q = width,
-                  .hdim_v = width};
+    args.shape = small_call::shape();
     args.q = dense(0, queries);
     args.k = dense(all_queries, keys);
     args.v = dense(all_queries + all_keys, keys);
@@ -51,14 +45,8 @@ Args separate() {
     return args;
 }
 
-/// "OK", or the sentence.
 std::string told(const Invocation& arguments, bool lengths_readable = true) {
-    try {
-        check_memory(arguments, lengths_readable);
-        return "OK";
-    } catch (const Error& error) {
-        return error.what();
-    }
+    return told_by([&] { check_memory(arguments, lengths_readable); });
 }
 
 TEST(Overlap, IsWhatTheAddressesOfAllElementsSay) {

@@ -2,7 +2,7 @@
 
 #include "dispatcher/types/check_outputs.hpp"
 
-#include "dispatcher/types/error.hpp"
+#include "tests/dispatcher/small_call.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,23 +15,13 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::int64_t batch = 2, heads = 3, queries = 4, keys = 8, width = 16;
+using small_call::batch, small_call::heads, small_call::keys, small_call::queries, small_call::shape,
+    small_call::width;
 
 char memory = 0; ///< never read
 
 TensorView dense(std::int64_t rows, std::int64_t columns) {
-    return {&memory, ElementType::fp16, heads * rows * columns, rows * columns, columns, 1};
-}
-
-Shape shape() {
-    return {.batch = batch,
-            .nhead_q = heads,
-            .nhead_k = heads,
-            .seqlen_q = queries,
-            .seqlen_k = keys,
-            .max_seqlen_q = queries,
-            .hdim_q = width,
-            .hdim_v = width};
+    return small_call::dense(&memory, rows, columns);
 }
 
 FwdArgs forward() {
@@ -62,14 +52,8 @@ AppendKvArgs append() {
     return args;
 }
 
-/// "OK", or the sentence.
 std::string told(const Invocation& arguments, std::int64_t max_seqlen_k = 0) {
-    try {
-        check_outputs(arguments, max_seqlen_k);
-        return "OK";
-    } catch (const Error& error) {
-        return error.what();
-    }
+    return told_by([&] { check_outputs(arguments, max_seqlen_k); });
 }
 
 TEST(CheckOutputs, TakesEveryOrderOfDimensions) {

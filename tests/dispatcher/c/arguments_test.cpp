@@ -1,137 +1,16 @@
 // Arguments that would lead a kernel out of its tensors or its workspace are refused, on the host, where they can be seen.
 
-#include "dispatcher/include/fmha/fmha.h"
-#include "dispatcher/include/fmha/reference.h"
+#include "tests/dispatcher/c/call_arguments.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <limits>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace fmha::test {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr std::int64_t batch = 2, heads = 2, queries = 4, keys = 64, width = 64;
-
-/// Memory of any tensor of these calls.
-class CallArguments : public testing::Test {
-  protected:
-    CallArguments() {
-        fmha_context_options options{};
-        options.size = sizeof options;
-        options.version = FMHA_ABI_VERSION;
-        options.arch = "gfx950";
-        EXPECT_EQ(fmha_create(&options, &context_), FMHA_OK);
-    }
-    ~CallArguments() override { fmha_destroy(context_); }
-    CallArguments(const CallArguments&) = delete;
-    CallArguments& operator=(const CallArguments&) = delete;
-
-    /// (batch, head, row, channel), or packed (row, head, channel).
-    template <class T>
-    fmha_tensor tensor(std::vector<T>& memory, std::int64_t rows, std::int64_t channels = width) const {
-        if (mode == FMHA_GROUP) return {memory.data(), 0, channels, heads * channels, 1};
-        return {memory.data(), heads * rows * channels, rows * channels, channels, 1};
-    }
-
-    template <class Args>
-    Args arguments(fmha_api api) {
-        Args args{};
-        args.size = sizeof args;
-        args.version = FMHA_ABI_VERSION;
-        args.api = api;
-        args.shape.data_type = FMHA_FP16;
-        args.shape.mode = mode;
-        args.shape.batch = batch;
-        args.shape.nhead_q = args.shape.nhead_k = heads;
-        args.shape.seqlen_q = args.shape.max_seqlen_q = queries;
-        args.shape.seqlen_k = args.shape.max_seqlen_k = keys;
-        args.shape.hdim_q = args.shape.hdim_v = width;
-        args.mask.window_left = args.mask.window_right = -1;
-        args.q = tensor(q, queries);
-        args.k = tensor(k, keys);
-        args.v = tensor(v, keys);
-        args.o = tensor(o, queries);
-        if (mode == FMHA_GROUP) {
-            args.lengths.seqstart_q = starts_q.data();
-            args.lengths.seqstart_k = starts_k.data();
-        }
-        return args;
-    }
-    fmha_splitkv_args splits() {
-        auto args = arguments<fmha_splitkv_args>(FMHA_FWD_SPLITKV);
-        args.num_splits = 2;
-        return args;
-    }
-    fmha_bwd_args gradients() {
-        auto args = arguments<fmha_bwd_args>(FMHA_BWD);
-        args.d_o = tensor(d_o, queries);
-        args.lse = tensor(lse, queries, 1);
-        args.d = tensor(d, queries, 1);
-        args.dq = tensor(dq, queries);
-        args.dk = tensor(dk, keys);
-        args.dv = tensor(dv, keys);
-        return args;
-    }
-    fmha_batch_prefill_args prefill() {
-        mode = FMHA_GROUP;
-        auto args = arguments<fmha_batch_prefill_args>(FMHA_BATCH_PREFILL);
-        args.shape.seqlen_k = 32;
-        args.lengths.seqstart_k = nullptr;
-        args.k = args.v = {k.data(), heads * 16 * width, width, heads * width, 1};
-        args.place.block_table = table.data();
-        args.place.block_table_stride = 2;
-        args.place.page_size = 16;
-        args.place.page_count = 4;
-        args.place.kv_layout = FMHA_KV_LINEAR;
-        return args;
-    }
-
-    /// "OK", or the rule and the sentence.
-    template <class Args>
-    std::string run(const Args& args) const {
-        if (fmha_run_host(context_, &args, nullptr) == FMHA_OK) return "OK";
-        return fmha_last_error(context_);
-    }
-
-    template <class Args>
-    static std::string of_reference(const Args& args) {
-        std::array<char, 256> error{};
-        const auto status =
-            fmha_reference_attention("gfx950", &args, nullptr, nullptr, error.data(), error.size());
-        return status == FMHA_OK ? "OK" : error.data();
-    }
-    static std::string of_reference(const fmha_bwd_args& args, const fmha_reference_gradients_out& out) {
-        std::array<char, 256> error{};
-        const auto status = fmha_reference_gradients("gfx950", &args, &out, error.data(), error.size());
-        return status == FMHA_OK ? "OK" : error.data();
-    }
-
-    fmha_context* context_ = nullptr;
-    std::int32_t mode = FMHA_BATCH;
-    std::vector<std::uint16_t> q = halves(queries), k = halves(keys), v = halves(keys), o = halves(queries),
-                               d_o = halves(queries), dq = halves(queries), dk = halves(keys),
-                               dv = halves(keys);
-    std::vector<float> lse = std::vector<float>(batch * heads * queries), d = lse;
-    std::vector<std::int32_t> starts_q{0, 4, 8}, starts_k{0, 64, 128}, lengths{64, 64}, table{0, 1, 2, 3};
-
-  private:
-    /// Small numbers of all signs.
-    static std::vector<std::uint16_t> halves(std::int64_t rows) {
-        std::vector<std::uint16_t> values(static_cast<std::size_t>(batch * heads * rows * width));
-        for (std::size_t n = 0; n < values.size(); ++n)
-            values[n] = static_cast<std::uint16_t>((n * 7919 % 1024) | 0x3000U | (n % 3 == 0 ? 0x8000U : 0U));
-        return values;
-    }
-};
 
 /// A structure of another version may have members elsewhere.
 TEST_F(CallArguments, HaveTheVersionOfTheLibrary) {
@@ -249,68 +128,7 @@ TEST_F(CallArguments, CumulativeLengthsAreThoseOfTheTable) {
     EXPECT_THAT(run(args), HasSubstr("cu_seqlen_k of entry 1 is -1"));
 }
 
-/// L-2: rows of a packed batch have no batch stride; one head and one row may stand for that of an array of one batch.
-TEST_F(CallArguments, ABatchStrideOfAPackedBatchSaysNothing) {
-    mode = FMHA_GROUP;
-    fmha_splitkv_args args = splits();
-    std::vector<std::uint16_t> bias(q);
-    args.score.bias_type = FMHA_ELEMENTWISE;
-    args.bias = tensor(bias, queries, keys);
-    EXPECT_EQ(run(args), "OK");
-    const std::vector<std::uint16_t> expected = o;
-    o.assign(o.size(), 0);
-    for (fmha_tensor* tensor : {&args.q, &args.k, &args.v, &args.o, &args.bias})
-        tensor->batch_stride = std::int64_t{1} << 40;
-    EXPECT_EQ(run(args), "OK");
-    EXPECT_EQ(o, expected);
-
-    fmha_bwd_args backward = gradients();
-    EXPECT_EQ(run(backward), "OK");
-    const std::vector<std::uint16_t> expected_dk = dk;
-    dk.assign(dk.size(), 0);
-    for (fmha_tensor* tensor : {&backward.q, &backward.k, &backward.v, &backward.o, &backward.lse,
-                                &backward.d_o, &backward.d, &backward.dq, &backward.dk, &backward.dv})
-        tensor->batch_stride = std::int64_t{1} << 40;
-    EXPECT_EQ(run(backward), "OK");
-    EXPECT_EQ(dk, expected_dk);
-
-    fmha_batch_prefill_args pages = prefill(); // where it leads from page to page
-    table = {3, 2, 1, 0};
-    EXPECT_EQ(run(pages), "OK");
-    EXPECT_NE(o, expected);
-}
-
 /// Few query rows: the main kernel of backward stores dQ itself, and there is no third stage that would miss it.
-/// Kernels of Hopper that copy by tensor maps take the tensors that a map can describe; the others take the rest.
-TEST_F(CallArguments, StridesDecideWhichKernelsOfHopperAreMeant) {
-    fmha_context_options options{};
-    options.size = sizeof options;
-    options.version = FMHA_ABI_VERSION;
-    options.arch = "sm_90";
-    fmha_context* hopper = nullptr;
-    ASSERT_EQ(fmha_create(&options, &hopper), FMHA_OK);
-    const auto pipeline = [&](auto change) {
-        auto args = arguments<fmha_fwd_args>(FMHA_FWD);
-        args.shape.seqlen_q = args.shape.max_seqlen_q = 200;
-        change(args);
-        fmha_run_info info{};
-        info.size = sizeof info;
-        info.version = FMHA_ABI_VERSION;
-        EXPECT_EQ(fmha_plan(hopper, &args, &info), FMHA_OK) << fmha_last_error(hopper);
-        const std::string name = info.kernel;
-        return name.find("_ws_") != std::string::npos         ? "ws"
-               : name.find("_qr_async_") != std::string::npos ? "qr_async"
-                                                              : "another";
-    };
-    EXPECT_STREQ(pipeline([](fmha_fwd_args&) {}), "ws");
-    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.k.head_stride = args.v.batch_stride = 0; }), "ws");
-    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.k.row_stride = 0; }), "qr_async");
-    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.v.head_stride = -args.v.head_stride; }), "qr_async");
-    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.q.row_stride = -args.q.row_stride; }), "qr_async");
-    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.k.row_stride += 1; }), "qr_async");
-    fmha_destroy(hopper);
-}
-
 TEST_F(CallArguments, DqIsMissedWhoeverStoresIt) {
     fmha_bwd_args args = gradients();
     args.dq.data = nullptr;
@@ -361,54 +179,6 @@ TEST_F(CallArguments, AListOfPagesStandsWhereItIsLookedUp) {
     fmha_splitkv_args split = splits();
     split.place.kv_indptr = table.data();
     EXPECT_THAT(of_reference(split), HasSubstr("kv_indptr belongs to the look-up sglang_1d"));
-}
-
-/// As `check_outputs` says; here that calls ask it, with the extents of packed keys.
-TEST_F(CallArguments, AnOutputHasAPlaceForEveryElement) {
-    fmha_splitkv_args split = splits();
-    split.o.row_stride = 0;
-    EXPECT_THAT(run(split), HasSubstr("L-4: o has row stride 0"));
-    mode = FMHA_GROUP;
-    fmha_bwd_args args = gradients();
-    args.dv.head_stride = 0;
-    EXPECT_THAT(run(args), HasSubstr("L-4: dv has head stride 0"));
-    args = gradients();
-    args.d_sink = lse.data();
-    EXPECT_EQ(run(args), "d_sink is given, but score.sink_logit is NULL; only sink logits have gradients");
-}
-
-/// As `check_memory` says; here that calls ask it, behind the checks of lengths.
-TEST_F(CallArguments, AnOutputHasMemoryOfItsOwn) {
-    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
-    args.o.data = k.data();
-    EXPECT_EQ(run(args), "L-4: o shares memory with k; an output needs memory of its own");
-    fmha_splitkv_args split = splits();
-    split.o.data = v.data() + batch * heads * keys * width - 1;
-    EXPECT_THAT(run(split), HasSubstr("o shares memory with v;"));
-    mode = FMHA_GROUP;
-    fmha_bwd_args backward = gradients();
-    backward.dq = backward.q;
-    EXPECT_THAT(run(backward), HasSubstr("dq shares memory with q;"));
-    starts_q = {0, -4, 8};
-    EXPECT_THAT(run(backward), HasSubstr("seqstart_q")) << "of which the last is the number of rows";
-}
-
-/// Slopes beyond the array would be read.
-TEST_F(CallArguments, SlopesLieBesideEachOther) {
-    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
-    const std::vector<float> slopes(batch * heads, 1.0F);
-    args.score.bias_type = FMHA_ALIBI;
-    args.score.alibi_slopes = slopes.data();
-    for (const std::int64_t stride : {std::int64_t{0}, heads}) {
-        args.score.alibi_stride = stride;
-        EXPECT_EQ(run(args), "OK");
-        EXPECT_EQ(of_reference(args), "OK");
-    }
-    for (const std::int64_t stride : {heads + 1, std::int64_t{-1}, std::int64_t{1} << 50}) {
-        args.score.alibi_stride = stride;
-        EXPECT_THAT(run(args), HasSubstr("allowed: 0, and nhead_q = 2 for slopes of every entry"));
-        EXPECT_THAT(of_reference(args), HasSubstr("allowed: 0, and nhead_q = 2 for slopes of every entry"));
-    }
 }
 
 /// A heuristic that takes itself away is not gone before it has answered.
