@@ -246,6 +246,16 @@ BuildResult build(const Selection& selection, const BuildTools& tools, const Bui
 std::vector<PlannedUnit> write_build(std::span<const Unit> units, const BuildTools& tools,
                                      const fs::path& folder) {
     auto planned = plan_units(units, tools);
+    std::vector<std::string> parsed;
+    for (const auto& [arch, headers] : parsed_headers(tools))
+        for (const char* extension : {".pch", ".args"})
+            parsed.push_back(fs::path(headers.stem).filename().string() + extension);
+    if (!parsed.empty()) {
+        fs::create_directories(folder / parsed_folder);
+        system::update_file(folder / parsed_source, parsed_source_text());
+        parsed.push_back(fs::path(parsed_source).filename().string());
+    }
+    remove_others(folder / parsed_folder, parsed);
     system::write_file(folder / "build.ninja", ninja_file(planned, tools));
     fs::create_directories(folder / "obj");
     return planned;

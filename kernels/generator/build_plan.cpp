@@ -41,9 +41,9 @@ std::string own_edge(const BuildTools& tools) {
     return text + "\n";
 }
 
-/// Compiler, flags and include path, ready for a shell.
-std::string compile_prefix(const Compiler& compiler, std::string_view arch, const BuildTools& tools) {
-    auto flags = compile_flags(compiler, arch);
+/// Launcher, compiler, flags and include path, ready for a shell.
+std::string compiler_words(const Compiler& compiler, std::vector<std::string> flags,
+                           const BuildTools& tools) {
     // distcc compiles whatever says -x on the machine that asks, and passes the same option on in its other spelling.
     if (distributes(tools.launcher)) {
         flags.erase(flags.begin());
@@ -55,6 +55,10 @@ std::string compile_prefix(const Compiler& compiler, std::string_view arch, cons
     for (const std::string& flag : flags) words.push_back(system::shell_word(flag));
     words.push_back("-I" + system::shell_word(tools.root.string()));
     return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string compile_prefix(const Compiler& compiler, std::string_view arch, const BuildTools& tools) {
+    return compiler_words(compiler, compile_flags(compiler, arch), tools);
 }
 
 } // namespace
@@ -102,20 +106,63 @@ std::vector<PlannedUnit> plan_units(std::span<const Unit> units, const BuildTool
     return planned;
 }
 
+std::map<std::string, ParsedHeaders> parsed_headers(const BuildTools& tools) {
+    std::map<std::string, ParsedHeaders> parsed;
+    if (!tools.launcher.empty()) return parsed;
+    for (const auto& [arch, compiler] : tools.compilers) {
+        if (compiler.kind != CompilerKind::clang) continue;
+        auto flags = compile_flags(compiler, arch);
+        const std::string digest = system::sha256(
+            fmt::format("{}\n{}\n{}", compiler.identity, fmt::join(flags, " "), tools.headers));
+        constexpr std::size_t shown = 12;
+        ParsedHeaders headers{fmt::format("{}{}.{}", parsed_folder, arch, digest.substr(0, shown)), {}};
+        std::erase(flags, "-c");
+        // The digest tells headers apart, so that a time alone changes nothing.
+        for (const char* word : {"-fsyntax-only", "-Xclang", "-emit-pch", "-Xclang", "-fno-pch-timestamp",
+                                 "-Xclang", "-o", "-Xclang"})
+            flags.emplace_back(word);
+        flags.push_back(headers.stem + ".pch");
+        headers.command = fmt::format(
+            "{0} {1} 2> /dev/null && echo '-Xclang -include-pch -Xclang {2}.pch' > {3} || : > {3}",
+            compiler_words(compiler, flags, tools), parsed_source, headers.stem, headers.arguments());
+        parsed.emplace(arch, std::move(headers));
+    }
+    return parsed;
+}
+
+std::string parsed_source_text() {
+    return fmt::format("#include \"{}\"\n", entry_header);
+}
+
 std::string ninja_file(std::span<const PlannedUnit> units, const BuildTools& tools) {
     std::string text = "# Compiles the kernels under src/ into code objects under obj/.\n"
                        "ninja_required_version = 1.8\n";
-    for (const auto& [arch, compiler] : tools.compilers)
+    const auto parsed = parsed_headers(tools);
+    for (const auto& [arch, compiler] : tools.compilers) {
+        const auto headers = parsed.find(arch);
+        const bool has = headers != parsed.end();
         // The compiler's words are kept beside the object, and shown when it fails.
         text += fmt::format("\nrule {}\n"
-                            "  command = {} $in -o $out 2> $out.log || {{ cat $out.log >&2; false; }}\n"
+                            "  command = {}{} $in -o $out 2> $out.log || {{ cat $out.log >&2; false; }}\n"
                             "  description = $out\n",
-                            arch, without_dollars(compile_prefix(compiler, arch, tools)));
+                            arch, without_dollars(compile_prefix(compiler, arch, tools)),
+                            has ? " @" + headers->second.arguments() : "");
+        if (has)
+            text += fmt::format("rule headers_{0}\n"
+                                "  command = {1}\n"
+                                "  description = $out\n"
+                                "build {2}: headers_{0} | {3}\n",
+                                arch, without_dollars(headers->second.command), headers->second.arguments(),
+                                parsed_source);
+    }
     if (!tools.regenerate.empty()) text += own_edge(tools);
     text += "\n";
-    for (const PlannedUnit& unit : units)
-        text += fmt::format("build {}: {} {}\n", unit.object, unit.unit.kernels.front().config.arch.view(),
-                            unit.source);
+    for (const PlannedUnit& unit : units) {
+        const auto arch = unit.unit.kernels.front().config.arch;
+        const auto headers = parsed.find(arch.str());
+        text += fmt::format("build {}: {} {}{}\n", unit.object, arch.view(), unit.source,
+                            headers == parsed.end() ? "" : " | " + headers->second.arguments());
+    }
     return text;
 }
 

@@ -4,6 +4,7 @@
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
+#include "kernels/generator/build_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -56,9 +57,15 @@ NinjaRun run_ninja(const std::filesystem::path& folder, const std::string& file,
     system::ProcessOptions options{.directory = folder};
     options.environment = {"NINJA_STATUS=[%f/%t] "};
     options.stop = stop;
+    std::size_t headers = 0; // parsed before the first kernel of their architecture, and no kernels
     options.on_line = [&](std::string_view line) {
         Step step;
-        if (progress && parse_step(line, step)) progress(step.done, step.all, step.what);
+        if (parse_step(line, step)) {
+            if (step.what.starts_with(parsed_folder))
+                ++headers;
+            else if (progress)
+                progress(step.done - headers, step.all - headers, step.what);
+        }
         constexpr std::string_view failed = "FAILED: ";
         if (!line.starts_with(failed)) return;
         std::istringstream outputs{std::string(line.substr(failed.size()))};

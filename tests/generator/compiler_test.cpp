@@ -189,5 +189,34 @@ TEST(NinjaFile, IsTheGoldenOne) {
     EXPECT_EQ(command_line(unit, tools), command + " src/fwd_k.hip -o obj/fwd_k.abc.hsaco");
 }
 
+TEST(NinjaFile, ParsesHeadersOnceForAllKernelsOfAnArchitecture) {
+    BuildTools tools;
+    tools.root = "/root";
+    tools.headers = "digest";
+    tools.compilers["gfx942"] = {CompilerKind::clang, "/opt/clang++", 99, "v", "v"};
+    KernelConfig config;
+    config.arch = "gfx942";
+    const PlannedUnit unit{{"k", {{"k", config}}}, "abc", "obj/k.abc.hsaco", "src/k.hip"};
+    const auto parsed = parsed_headers(tools);
+    ASSERT_TRUE(parsed.contains("gfx942"));
+    const std::string& stem = parsed.at("gfx942").stem;
+    EXPECT_EQ(stem.substr(0, 11), "pch/gfx942.");
+    const std::string text = ninja_file(std::span(&unit, 1), tools);
+    EXPECT_THAT(text, testing::HasSubstr("\nbuild " + stem + ".args: headers_gfx942 | pch/entry.hip\n"));
+    EXPECT_THAT(text, testing::HasSubstr(" @" + stem + ".args $in -o $out "));
+    EXPECT_THAT(text, testing::EndsWith("\nbuild obj/k.abc.hsaco: gfx942 src/k.hip | " + stem + ".args\n"));
+    // What people repeat needs nothing but the source.
+    EXPECT_THAT(command_line(unit, tools), testing::Not(testing::HasSubstr("pch")));
+
+    BuildTools other = tools;
+    other.headers = "another digest";
+    EXPECT_NE(parsed_headers(other).at("gfx942").stem, stem);
+    // ccache and distcc neither keep nor send them, and nvcc has none for device code.
+    other.launcher = "ccache";
+    EXPECT_THAT(parsed_headers(other), testing::IsEmpty());
+    tools.compilers["gfx942"].kind = CompilerKind::nvcc;
+    EXPECT_THAT(parsed_headers(tools), testing::IsEmpty());
+}
+
 } // namespace
 } // namespace fmha::generator

@@ -6,6 +6,7 @@ case "$*" in
 -v) echo 'clang version 99.1.0 (fake)' >&2; exit 0 ;;
 *--print-supported-cpus*) echo gfx942 gfx950; exit 0 ;;
 *-print-prog-name=ld.lld*) echo /bin/ld.lld; exit 0 ;;
+*-emit-pch*) exit 0 ;;
 *-print-prog-name=llvm-objdump*) echo "$here/llvm-objdump"; exit 0 ;;
 esac
 while [ $# -gt 0 ]; do
