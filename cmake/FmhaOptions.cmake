@@ -1,6 +1,7 @@
 option(FMHA_BUILD_TESTS "Build the unit tests, the CTest case matrix and the benchmarks" ON)
 option(FMHA_NATIVE_ARCH "Compile for this machine's processor instead of x86-64-v3" OFF)
 option(FMHA_UNITY "Compile the sources of a library as one, which halves the time of a first build" OFF)
+option(FMHA_OPTIMIZE "Compile what goes over tensors with more optimisation than the rest" ON)
 option(FMHA_FUZZ "Build the libFuzzer programs (needs clang)" OFF)
 set(FMHA_SANITIZE "" CACHE STRING "Sanitizers for every target, as -fsanitize takes them (address,undefined or thread)")
 

@@ -27,9 +27,12 @@ if(FMHA_SANITIZE)
   target_link_options(fmha_flags INTERFACE -fsanitize=${FMHA_SANITIZE})
 endif()
 
-# fmha_optimizes(<target>): a library that is worth -O3 in every build, because all cases run through it. GCC 12 takes a
-# precompiled header of another optimisation level and then crashes now and then, so these have their own.
+# fmha_optimizes(<target>): a library that is worth -O3 in every build that runs cases, because all of them go through it. GCC 12
+# takes a precompiled header of another optimisation level and then crashes now and then, so these have their own.
 function(fmha_optimizes target)
+  if(NOT FMHA_OPTIMIZE)
+    return()
+  endif()
   target_compile_options(${target} PRIVATE -O3)
   set_target_properties(${target} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM fmha_precompiled_optimized)
   add_dependencies(${target} fmha_precompiled_optimized)
@@ -39,7 +42,7 @@ endfunction()
 function(fmha_computes target)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     fmha_optimizes(${target})
-  else()
+  elseif(FMHA_OPTIMIZE)
     target_compile_options(${target} PRIVATE -O1)
     set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
   endif()
