@@ -32,9 +32,9 @@ constexpr UnitRates rdna(int matrix_flops) {
 }
 
 // Sources. Matrix rates: AMD's matrix instruction calculator (cycles of v_mfma and v_wmma), peak rates of the data sheets
-// by compute units and clock, and LLVM's passes of four cycles (SISchedule.td, WriteNPassMAI), which agree; LLVM does not say that scaled
-// instructions take twice as long where an operand has 8 bits. Vector, quarter and transcendental rates: "Instruction set architecture" manuals of
-// CDNA 2, 3 and 4 and of RDNA 3 and 4; LLVM, SISchedule.td (WriteTrans32, WriteQuarterRate32); packed fp32 at the rate of
+// by compute units and clock, and LLVM's passes of four cycles (SISchedule.td, WriteNPassMAI), which agree: clang waits 16 passes for
+// f8f6f4 of 32x32x64 where an operand has 8 bits and 8 elsewhere, which llvm-mca has for all. Vector, quarter and transcendental rates:
+// "Instruction set architecture" manuals of CDNA 2, 3 and 4 and of RDNA 3 and 4; LLVM, SISchedule.td (WriteTrans32, WriteQuarterRate32); packed fp32 at the rate of
 // single: CDNA 2 white paper; CDNA 4's transcendental functions at twice CDNA 3's rate are from secondary descriptions, its
 // manual has no rate. LDS: 128 bytes a cycle and compute unit, 256 on CDNA 4 (white papers). Path from the second-level cache:
 // 64 bytes a cycle and compute unit. Latencies: rounded, of the same order in published micro-benchmarks. sm_90: CUDA C++

@@ -99,6 +99,8 @@ TEST(MatrixLoop, MultipliesWithTheLargestInstructionOfTheType) {
     EXPECT_THAT(matrix_loop_source("sm_90", ElementType::fp32), HasSubstr("mma_16x8x8_tf32)"));
     EXPECT_THAT(matrix_loop_source("gfx942", ElementType::fp8_fnuz), HasSubstr("mfma_32x32x16_fp8)"));
     EXPECT_THAT(matrix_loop_source("gfx950", ElementType::fp16), HasSubstr("mfma_32x32x16_f16)"));
+    EXPECT_THAT(matrix_loop_source("gfx950", ElementType::fp8_ocp), HasSubstr("mfma_32x32x64_fp8)"));
+    EXPECT_THAT(matrix_loop_source("gfx950", ElementType::bf8_ocp), HasSubstr("mfma_32x32x64_bf8)"));
     EXPECT_THROW(matrix_loop_source("gfx1100", ElementType::fp32), Error);
 }
 

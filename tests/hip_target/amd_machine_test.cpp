@@ -44,6 +44,8 @@ const std::map<MatrixInstruction, std::string>& mnemonics() {
         {mfma_16x16x32_bf8, "v_mfma_f32_16x16x32_bf8_bf8"},
         {mfma_32x32x2_f32, "v_mfma_f32_32x32x2_?f32"},
         {mfma_16x16x4_f32, "v_mfma_f32_16x16x4_?f32"},
+        {mfma_32x32x64_fp8, "v_mfma_f32_32x32x64_f8f6f4"},
+        {mfma_32x32x64_bf8, "v_mfma_f32_32x32x64_f8f6f4"},
         {mfma_scale_32x32x64_fp8, "v_mfma_scale_f32_32x32x64_f8f6f4"},
         {mfma_scale_16x16x128_fp8, "v_mfma_scale_f32_16x16x128_f8f6f4"},
         {mfma_scale_32x32x64_fp4, "v_mfma_scale_f32_32x32x64_f8f6f4"},
@@ -111,8 +113,10 @@ int count(const std::string& text, const std::string& pattern) {
         std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
 }
 
-/// The formats of a scaled instruction, and scales in vector registers: from elsewhere the hardware takes other bits.
-void expect_scaled(const std::string& kernel, const InstructionInfo& info) {
+/// The formats of an instruction that names them as operands, and scales, where it takes some, in vector registers: from elsewhere the
+/// hardware takes other bits.
+void expect_formats(const std::string& kernel, const InstructionInfo& info) {
+    EXPECT_EQ(count(kernel, "cbsz:1 blgp:1"), info.instruction == mfma_32x32x64_bf8 ? 2 : 0) << kernel;
     if (info.scale_block == 0) return;
     const std::string range = R"([av]\[\d+:\d+\], )";
     EXPECT_EQ(count(kernel, "v_mfma_scale_" + std::string("[a-z0-9_]+ ") + range + range + range + range +
@@ -146,7 +150,7 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
         EXPECT_EQ(count(kernel, mnemonics().at(name) + "(_1k)?(_e64)? "), 2) << kernel;
         EXPECT_EQ(count(kernel, "v_(mfma|wmma)_"), 2) << kernel;
         EXPECT_THAT(kernel, Not(HasSubstr("s_trap"))) << to_string(name);
-        expect_scaled(kernel, instruction_info(name));
+        expect_formats(kernel, instruction_info(name));
     }
     EXPECT_EQ(count(assembly.text(), R"(\.private_segment_fixed_size: [1-9])"), 0) << "scratch";
     EXPECT_EQ(count(assembly.text(), R"(\.vgpr_spill_count: +[1-9])"), 0);

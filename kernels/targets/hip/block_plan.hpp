@@ -28,8 +28,9 @@ struct Instructions {
 constexpr Instructions instructions_of(const KernelConfig& cfg, const ElementTypes& types, MatrixUnit unit) {
     const GemmTriples& warp = cfg.algorithm.warp;
     const bool scaled = cfg.signature.qscale == QScale::mx;
-    const int first = depth_of_triple(unit, types.k, warp.m0, warp.k0, cfg.algorithm.tile.k0),
-              second = depth_of_triple(unit, types.v, warp.m1, warp.k1, cfg.algorithm.tile.k1);
+    const Tile& tile = cfg.algorithm.tile;
+    const int first = depth_of_triple(unit, types.k, warp.m0, warp.k0, tile.k0, tile.k0max),
+              second = depth_of_triple(unit, types.v, warp.m1, warp.k1, tile.k1, tile.n0);
     return {instruction_info(instruction_for(unit, types.k, warp.m0, warp.n0, first, scaled)),
             instruction_info(instruction_for(unit, types.v, warp.m1, warp.n1, second, scaled)), first, second,
             unit != MatrixUnit::nvidia};
@@ -76,9 +77,10 @@ constexpr PlanProblem tile_problem(const KernelConfig& cfg, const Instructions& 
     if (wave.n1 != 1 || (wave.n0 != 1 && !has_key_waves(cfg, plan))) return PlanProblem::waves_along_keys;
     if (!whole(tile.m0, wave.m0 * by.rows())) return PlanProblem::row_tiles;
     if (!whole(tile.n0, wave.n0 * by.cols())) return PlanProblem::key_tiles;
-    if (!whole(tile.k0, plan.first.depth) || !whole(tile.k0max, tile.k0)) return PlanProblem::first_depth;
-    if (!whole(tile.k1, wave.n0 * plan.second.depth) || !whole(tile.n0, tile.k1))
-        return PlanProblem::second_depth;
+    // Where instructions are deeper than the triples, `depth_of_triple` has seen to it that tiles are of whole ones.
+    const GemmTriples& warp = cfg.algorithm.warp;
+    if (!whole(tile.k0, warp.k0) || !whole(tile.k0max, tile.k0)) return PlanProblem::first_depth;
+    if (!whole(tile.k1, wave.n0 * warp.k1) || !whole(tile.n0, tile.k1)) return PlanProblem::second_depth;
     if (!whole(tile.n1, wave.n0 * by.cols())) return PlanProblem::channel_tiles;
     return PlanProblem::none;
 }
@@ -89,12 +91,16 @@ constexpr void plan_right_operands(const KernelConfig& cfg, const ElementTypes& 
     plan.key.type = types.k;
     plan.key.columns = tile.n0;
     plan.key.depth = tile.k0max;
-    plan.key.step = tile.k0;
+    const auto give_step = [](OperandPlan& operand, int step, const ProductPlan& product) {
+        operand.step = narrow(product.joins_steps ? product.depth : step);
+        operand.joins_steps = product.joins_steps;
+    };
+    give_step(plan.key, tile.k0, plan.first);
     plan.key.transposed = plan.key.stored_by_column = plan.key.by_column = true;
     plan.value.type = types.v;
     plan.value.columns = tile.n1;
     plan.value.depth = tile.n0;
-    plan.value.step = tile.k1;
+    give_step(plan.value, tile.k1, plan.second);
     // A tile of a linear page that holds whole tiles lies like one of any other matrix. Kernels of RDNA have not been audited with that;
     // those of 256 channels of CDNA 2 and 3 would spill.
     const bool older_cdna = plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3;
@@ -237,7 +243,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     planning::plan_places(plan, cfg);
     planning::plan_read_ahead(plan);
     planning::plan_wave_alone(plan);
-    planning::plan_shared_simd(plan);
+    planning::plan_shared_simd(plan, cfg);
     return plan;
 }
 

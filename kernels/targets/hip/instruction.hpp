@@ -56,6 +56,8 @@ enum class MatrixInstruction : std::uint8_t {
     mfma_16x16x32_bf8,
     mfma_32x32x2_f32,
     mfma_16x16x4_f32,
+    mfma_32x32x64_fp8,
+    mfma_32x32x64_bf8,
     mfma_scale_32x32x64_fp8,
     mfma_scale_16x16x128_fp8,
     mfma_scale_32x32x64_fp4,
@@ -74,7 +76,7 @@ enum class MatrixInstruction : std::uint8_t {
     mma_16x8x32_fp8,
     mma_16x8x32_bf8,
 };
-inline constexpr int matrix_instructions = 32;
+inline constexpr int matrix_instructions = 34;
 
 /// One coordinate of an element as a sum over the bits of its lane and of its register: all layouts of all
 /// instructions are of this kind. An operand's "register" counts packed elements, not 32-bit words.
@@ -247,6 +249,10 @@ constexpr InstructionInfo instruction_info(MatrixInstruction name) {
         return layouts::mfma32(name, fp32, 1);
     case mfma_16x16x4_f32:
         return layouts::mfma16(name, fp32, 1);
+    case mfma_32x32x64_fp8: // without scales: a lane's k are one run here, and two in the manual
+        return layouts::mfma32(name, fp8_ocp, 32);
+    case mfma_32x32x64_bf8:
+        return layouts::mfma32(name, bf8_ocp, 32);
     case mfma_scale_32x32x64_fp8:
         return layouts::mfma_scale(name, fp8_ocp, 32);
     case mfma_scale_16x16x128_fp8:
@@ -333,13 +339,19 @@ constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, i
     return best;
 }
 
-/// How deep the instructions of a triple of depth k are in a product of operands of `type` whose steps are `step` deep. CDNA 4 takes as
-/// long for the depths that CDNA 3 has with 16 bits as for twice these, and upstream's tables name some of the former there. Where
-/// a step allows, two of them become one. A sum then has the same terms in another order, which no declared number depends on.
-constexpr int depth_of_triple(MatrixUnit unit, ElementType type, int m, int k, int step) {
-    if (unit != MatrixUnit::cdna4 || element_bits(type) != 16) return k;
-    const int whole = m == 32 ? 16 : 32;
-    return 2 * k == whole && step % whole == 0 ? whole : k;
+/// How deep the instructions of a triple of depth k are in a product of operands of `type`, `depth` deep, whose steps are `step` deep.
+/// Upstream's tables name CDNA 3's depths on CDNA 4. With 16 bits it takes as long for these as for twice them, and with 8 bits half as
+/// long as for four times 32x32x16. Where a step of 16 bits, and a tile of 8, allows, several of them become one. A sum then has the same terms
+/// in another order, which no declared number depends on.
+constexpr int depth_of_triple(MatrixUnit unit, ElementType type, int m, int k, int step, int depth) {
+    if (unit != MatrixUnit::cdna4) return k;
+    if (element_bits(type) == 16) {
+        const int whole = m == 32 ? 16 : 32;
+        return 2 * k == whole && step % whole == 0 ? whole : k;
+    }
+    constexpr int wide = 64;
+    const bool fits = depth % wide == 0 && (step % wide == 0 || wide % step == 0);
+    return element_bits(type) == 8 && m == 32 && k < wide && wide % k == 0 && fits ? wide : k;
 }
 
 } // namespace fmha::hip_target

@@ -9,7 +9,7 @@
 template <>
 struct fmha::EnumTable<fmha::hip_target::MatrixInstruction> {
     using enum hip_target::MatrixInstruction;
-    static constexpr std::array<EnumName<hip_target::MatrixInstruction>, 32> names{
+    static constexpr std::array<EnumName<hip_target::MatrixInstruction>, 34> names{
         {{none, "none"},
          {mfma_32x32x8_f16, "mfma_32x32x8_f16"},
          {mfma_16x16x16_f16, "mfma_16x16x16_f16"},
@@ -25,6 +25,8 @@ struct fmha::EnumTable<fmha::hip_target::MatrixInstruction> {
          {mfma_16x16x32_bf8, "mfma_16x16x32_bf8"},
          {mfma_32x32x2_f32, "mfma_32x32x2_f32"},
          {mfma_16x16x4_f32, "mfma_16x16x4_f32"},
+         {mfma_32x32x64_fp8, "mfma_32x32x64_fp8"},
+         {mfma_32x32x64_bf8, "mfma_32x32x64_bf8"},
          {mfma_scale_32x32x64_fp8, "mfma_scale_32x32x64_fp8"},
          {mfma_scale_16x16x128_fp8, "mfma_scale_16x16x128_fp8"},
          {mfma_scale_32x32x64_fp4, "mfma_scale_32x32x64_fp4"},

@@ -149,6 +149,14 @@ constexpr int read_ahead_limit(MatrixUnit unit) {
 /// The same where a SIMD of CDNA holds one wave.
 constexpr int wave_alone_limit = 384;
 
+/// Whether a tile's biases and random bytes take the last registers of the second wave of a SIMD beside long products, which need those for
+/// reading ahead and for places in copies least.
+constexpr bool crowds_long_products(const BlockPlan& plan, const Signature& has) {
+    const bool shares = plan.unit == MatrixUnit::cdna4 && !has_simd_alone(plan);
+    return shares && plan.first.is_long() && plan.first.scale_block == 0 &&
+           has.bias == BiasType::elementwise && has.has_dropout;
+}
+
 /// Decides whether threads keep their places in copies, by the registers that are taken. RDNA, where LDS has room for fewer waves than
 /// registers have, keeps them while there are registers: caches, values by column and soft-caps need some themselves. On CDNA they must not
 /// cost a SIMD the third wave, nor the second. Where RDNA 3 does not keep them for a cache, with a bias, it keeps nothing else that can be
@@ -163,7 +171,8 @@ constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     const bool needs_more = in_cache || has.has_logits_soft_cap || plan.value.stored_by_column ||
                             (plan.unit == MatrixUnit::rdna4 && has.has_lse && !plan.key.whole_lines);
     // Those of linear pages of batch prefill have them where a SIMD has registers for a third wave without.
-    const bool costs_other = wants_second_block(plan, cfg) && !plan.staging.gathers;
+    const bool costs_other =
+        (wants_second_block(plan, cfg) && !plan.staging.gathers) || crowds_long_products(plan, cfg.signature);
     plan.staging.keeps_places =
         rdna ? taken <= (needs_more ? 144 : 161) : !costs_third && !costs_second && !costs_other;
     plan.rows.computes_again = plan.unit == MatrixUnit::rdna3 && in_cache && !plan.staging.keeps_places &&
@@ -187,7 +196,7 @@ constexpr void plan_wave_alone(BlockPlan& plan) {
     if (!has_simd_alone(plan)) return;
     // A read of LDS takes as long as two of the products that such tiles have.
     const auto ahead = [](const ProductPlan& p) {
-        const int at_once = p.acc.row_tiles * p.parts;
+        const int at_once = p.acc.row_tiles * p.parts * (p.is_long() ? 2 : 1);
         return p.own_factor ? 0 : (2 + at_once - 1) / at_once;
     };
     if (plan.query.place == OperandPlace::registers) {
@@ -200,8 +209,9 @@ constexpr void plan_wave_alone(BlockPlan& plan) {
 }
 
 /// Right fragments are read ahead also by waves that share a SIMD, where nothing goes through the registers that this takes, on CDNA 4: its
-/// products of 16 × 16 are over before LDS has answered, and those of 32 × 32 half over. Not where four waves share the registers.
-constexpr void plan_shared_simd(BlockPlan& plan) {
+/// products of 16 × 16 are over before LDS has answered, those of 32 × 32 half over, and those of 64 deep are not. Not where four waves share
+/// the registers.
+constexpr void plan_shared_simd(BlockPlan& plan, const KernelConfig& cfg) {
     const bool straight =
         plan.staging.async == AsyncCopies::steps && plan.key.copy_words > 0 && plan.value.copy_words > 0;
     if (plan.unit != MatrixUnit::cdna4 || !straight || has_simd_alone(plan) || plan.query.streams()) return;
@@ -210,7 +220,8 @@ constexpr void plan_shared_simd(BlockPlan& plan) {
     for (ProductPlan* p : {&plan.first, &plan.second}) {
         const bool is_short = p->acc.fragment == of_16;
         if (p->own_factor || (!is_short && taken <= few)) continue;
-        p->reads_ahead = narrow(is_short ? 6 : 2);
+        if (crowds_long_products(plan, cfg.signature)) continue;
+        p->reads_ahead = narrow(is_short ? 6 : p->is_long() ? 1 : 2);
         p->right_registers = narrow((1 + p->reads_ahead) * p->right_fragment);
     }
 }

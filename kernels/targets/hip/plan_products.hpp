@@ -129,7 +129,8 @@ constexpr ProductPlan product_plan(const InstructionInfo& info, int k, bool tran
 constexpr void give_tile(ProductPlan& p, const AccumulatorPlan& acc, int depth, int step) {
     p.acc = acc;
     p.depth_fragments = static_cast<std::int16_t>(depth / p.depth);
-    p.step_fragments = static_cast<std::int16_t>(step / p.depth);
+    p.joins_steps = step < p.depth;
+    p.step_fragments = static_cast<std::int16_t>(p.joins_steps ? 1 : step / p.depth);
     p.left_registers = static_cast<std::int16_t>(acc.row_tiles * p.left_fragment);
     // ldmatrix delivers four words at a time.
     p.right_registers = p.load_matrix ? std::int16_t{4} : p.right_fragment;

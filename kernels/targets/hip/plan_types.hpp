@@ -136,8 +136,9 @@ struct ProductPlan {
     std::int16_t depth_step = 0;
     /// Consecutive elements of an operand, in registers and in depth, from an even start.
     std::int8_t left_run = 1, right_run = 1;
-    bool load_matrix = false;     ///< operands of 16 bits are read with ldmatrix
-    bool own_factor = false;      ///< every product has a factor of its own
+    bool joins_steps = false; ///< a fragment has several of the program's steps, and the first multiplies it
+    bool load_matrix = false; ///< operands of 16 bits are read with ldmatrix
+    bool own_factor = false;  ///< every product has a factor of its own
     std::int16_t scale_block = 0; ///< 0: the instruction takes no scales
     ScaleMap left_scale, right_scale;
     /// Registers of one read: left fragments of all row tiles, and the result of one read of the right operand.
@@ -149,6 +150,8 @@ struct ProductPlan {
     /// Left fragments in LDS are read with ldmatrix too.
     FMHA_DEVICE constexpr bool left_matrices() const { return load_matrix && depth == 16; }
     FMHA_DEVICE constexpr bool is_read_ahead() const { return reads_ahead > 0; }
+    /// Instructions of CDNA 4 whose operands have eight words take twice as long as others of their shape.
+    constexpr bool is_long() const { return right_words == 8 * parts; }
 };
 
 /// Where a left operand lives while the right one streams past.

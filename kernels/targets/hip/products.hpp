@@ -37,6 +37,10 @@ class Products {
     template <auto Product, class Registers, class Left, auto Right>
     FMHA_DEVICE void product(Accumulator<Product, Registers>& acc, Left& left, int first,
                              const OperandStep<Right>& right, float factor = 1.0F) {
+        if constexpr (Block::template may<Product>(&ProductPlan::joins_steps)) {
+            const ProductPlan& p = block_.template piece<Product>();
+            if (p.joins_steps && first % p.depth != 0) return;
+        }
         auto words = block_.template registers<std::uint32_t, Product, &ProductPlan::right_registers>();
         if constexpr (Block::template may<Product>(&ProductPlan::own_factor))
             if (block_.template piece<Product>().own_factor) {

@@ -56,15 +56,23 @@ KernelConfig made_up(const std::string& arch, MatrixInstruction instruction) {
     // A lane's accumulators have four neighbouring keys, which fp32 needs four instructions to consume.
     const auto depth = static_cast<std::int16_t>(
         info.operand == ElementType::fp32 && info.wave_size == 64 ? 4 * info.k : info.k);
-    // Longer steps than one instruction of half CDNA 4's depth make it one of the whole.
-    const bool halves = depth_of_triple(matrix_unit(arch), info.operand, info.m, info.k, 32) != info.k;
-    const auto step = halves ? info.k : static_cast<std::int16_t>(std::max<int>(info.k, 32));
+    // Longer steps than one instruction of half CDNA 4's depth make it one of the whole, and so do tiles of whole ones with 8 bits.
+    const auto grows = [&](int step, int tile) {
+        return depth_of_triple(matrix_unit(arch), info.operand, info.m, info.k, step, tile) != info.k;
+    };
+    const bool narrow = grows(32, 64) && element_bits(info.operand) == 8;
+    const std::int16_t keys = narrow ? 32 : 64, channels = narrow ? 96 : 64;
+    const auto step = grows(32, keys) ? info.k : static_cast<std::int16_t>(std::max<int>(info.k, 32));
     KernelConfig config;
     config.arch = std::string_view(arch);
     config.signature.data_type = data_type_of(info);
     config.signature.hdim_q = config.signature.hdim_v = 64;
-    config.algorithm.tile = {
-        .m0 = static_cast<std::int16_t>(2 * info.m), .n0 = 64, .k0 = step, .n1 = 64, .k1 = step, .k0max = 64};
+    config.algorithm.tile = {.m0 = static_cast<std::int16_t>(2 * info.m),
+                             .n0 = keys,
+                             .k0 = step,
+                             .n1 = 64,
+                             .k1 = step,
+                             .k0max = channels};
     config.algorithm.wave = {2, 1, 1, 2, 1, 1, 1, 1, 1};
     config.algorithm.warp = {info.m, info.n, depth, info.m, info.n, depth, 1, 1, 1};
     return config;

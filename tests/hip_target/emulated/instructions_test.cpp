@@ -173,15 +173,14 @@ TEST(TriplesOfHalfDepth, BecomeOneInstructionOnCdna4WhereTheStepIsAsDeep) {
     EXPECT_EQ(plan_of(config).first.parts, 2);
 
     using enum ElementType;
-    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp16, 16, 16, 32), 32);
-    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp16, 16, 16, 16), 16) << "the step has no more";
-    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp16, 16, 16, 48), 16) << "nor whole ones";
-    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, bf16, 32, 8, 32), 16);
-    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, bf16, 32, 16, 32), 16);
-    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp8_ocp, 16, 16, 32), 16);
-    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp32, 16, 16, 32), 16);
-    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna3, fp16, 16, 16, 32), 16);
-    EXPECT_EQ(depth_of_triple(MatrixUnit::nvidia, fp16, 16, 16, 32), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp16, 16, 16, 32, 128), 32);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp16, 16, 16, 16, 128), 16) << "the step has no more";
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp16, 16, 16, 48, 96), 16) << "nor whole ones";
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, bf16, 32, 8, 32, 128), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, bf16, 32, 16, 32, 128), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp32, 16, 16, 32, 128), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna3, fp16, 16, 16, 32, 128), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::nvidia, fp16, 16, 16, 32, 128), 16);
 }
 
 TEST(TriplesOfHalfDepth, PassTheGates) {
@@ -194,6 +193,58 @@ TEST(TriplesOfHalfDepth, PassTheGates) {
         EXPECT_EQ(result.outcome, harness::Outcome::passed)
             << variants()[variant].name << ": " << result.message;
     }
+}
+
+/// gfx950's 128 rows of 128 channels and 8 bits, whose triples are CDNA 3's.
+KernelConfig narrow_kernel(DataType type, Pipeline pipeline) {
+    return smallest_house_kernel("gfx950", [&](const KernelConfig& config) {
+        return config.signature.data_type == type && config.algorithm.tile.n1 == 128 &&
+               config.algorithm.pipeline == pipeline && config.signature.qscale == QScale::pertensor;
+    });
+}
+
+TEST(NarrowTriples, BecomeOneWideInstructionOnCdna4WhereTheTileIsAsDeep) {
+    KernelConfig config = narrow_kernel(DataType::fp8bf16, Pipeline::qr_async);
+    EXPECT_EQ(config.algorithm.tile.k0, 32);
+    const BlockPlan plan = plan_of(config);
+    for (const ProductPlan* product : {&plan.first, &plan.second}) {
+        EXPECT_EQ(product->instruction, MatrixInstruction::mfma_32x32x64_fp8);
+        EXPECT_EQ(product->parts, 1);
+        EXPECT_EQ(product->step_fragments, 1);
+        EXPECT_TRUE(product->joins_steps);
+    }
+    for (const OperandPlan* operand : {&plan.key, &plan.value}) {
+        EXPECT_EQ(operand->step, 64);
+        EXPECT_TRUE(operand->joins_steps);
+    }
+    EXPECT_EQ(plan.staging.buffers, 4) << "the whole tile";
+    EXPECT_EQ(plan.first.reads_ahead, 1) << "as long as two others";
+    KernelConfig crowded = config;
+    crowded.signature.bias = BiasType::elementwise;
+    EXPECT_EQ(plan_of(crowded).second.reads_ahead, 1);
+    crowded.signature.has_dropout = true;
+    EXPECT_EQ(plan_of(crowded).second.reads_ahead, 0) << "the last registers";
+    EXPECT_FALSE(plan_of(crowded).staging.keeps_places);
+    EXPECT_TRUE(plan.value.reads_transposed) << "without a move";
+
+    const BlockPlan deep = plan_of(narrow_kernel(DataType::fp8bf16, Pipeline::qr_async_trload_v3));
+    EXPECT_EQ(deep.first.instruction, MatrixInstruction::mfma_32x32x64_fp8);
+    EXPECT_EQ(deep.first.step_fragments, 2) << "its steps are deep enough";
+    EXPECT_FALSE(deep.first.joins_steps || deep.key.joins_steps);
+    EXPECT_EQ(plan_of(narrow_kernel(DataType::bf8, Pipeline::qr_async)).second.instruction,
+              MatrixInstruction::mfma_32x32x64_bf8);
+
+    config.arch = "gfx942";
+    EXPECT_EQ(plan_of(config).first.instruction, MatrixInstruction::mfma_32x32x16_fp8);
+
+    using enum ElementType;
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp8_ocp, 32, 32, 32, 128), 64);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, bf8_ocp, 32, 16, 128, 128), 64);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp8_ocp, 32, 32, 32, 32), 32) << "the tile has no more";
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp8_ocp, 32, 32, 96, 192), 32) << "no whole steps";
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp8_ocp, 16, 32, 32, 128), 32) << "no kernel is so small";
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp4, 32, 64, 64, 128), 64);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna3, fp8_fnuz, 32, 32, 32, 128), 32);
 }
 
 TEST(Maxima, LagBehindOnAmdWhereWeightsHaveRoomAndTheOutputIsLarge) {
@@ -300,7 +351,8 @@ TEST(JoinedSteps, ComeWhereLdsKeepsRoomForTheBlocksThatRegistersHold) {
     EXPECT_EQ(plan("gfx942", DataType::fp8bf16, 128, [](Signature& s) { s.has_dropout = true; }).key.step, 32)
         << "random bytes take the room of a second block";
     EXPECT_FALSE(plan("gfx942", DataType::fp16, 128, plain).key.joins_steps);
-    EXPECT_FALSE(plan("gfx950", DataType::fp8bf16, 128, plain).key.joins_steps) << "several are under way";
+    EXPECT_EQ(plan("gfx950", DataType::fp8bf16, 128, plain).key.step, 64)
+        << "one instruction deep, several under way";
     EXPECT_EQ(plan("gfx950", DataType::mxfp8, 128, plain).value.step, 128);
     EXPECT_EQ(plan("gfx950", DataType::mxfp4, 128, plain).key.step, 128);
     EXPECT_FALSE(plan("gfx950", DataType::mxfp8, 128, [](Signature& s) {

@@ -155,7 +155,13 @@ const std::vector<Fact>& facts() {
         {mfma_16x16x4_f32, 'A', 18, 0, 2, 1},
         {mfma_16x16x4_f32, 'B', 63, 0, 3, 15},
         {mfma_16x16x4_f32, 'C', 50, 3, 15, 2},
-        // CDNA 4, types of 8 bits and fewer: 32 k a lane; of 8 bits, in two runs of 16.
+        // CDNA 4, types of 8 bits and fewer: 32 k a lane; of 8 bits, in two runs of 16 where blocks have scales.
+        {mfma_32x32x64_fp8, 'A', 37, 0, 5, 32},
+        {mfma_32x32x64_fp8, 'B', 31, 20, 20, 31},
+        {mfma_32x32x64_fp8, 'C', 40, 5, 13, 8},
+        {mfma_32x32x64_bf8, 'A', 63, 31, 31, 63},
+        {mfma_32x32x64_bf8, 'B', 32, 3, 35, 0},
+        {mfma_32x32x64_bf8, 'C', 63, 15, 31, 31},
         {mfma_scale_32x32x64_fp8, 'A', 5, 15, 5, 15},
         {mfma_scale_32x32x64_fp8, 'A', 37, 0, 5, 16},
         {mfma_scale_32x32x64_fp8, 'A', 5, 16, 5, 32},
@@ -273,6 +279,23 @@ TEST(LayoutFacts, Rdna4NumbersTheDepthOfBothOperandsAlike) {
     }
 }
 
+/// The hardware's k of the 8-bit elements of a lane: two runs of 16, as with scales.
+TEST(LayoutFacts, Cdna4NumbersTheDepthOfBothOperandsAlikeWithoutScales) {
+    const InstructionInfo hardware = instruction_info(mfma_scale_32x32x64_fp8);
+    for (const MatrixInstruction name : {mfma_32x32x64_fp8, mfma_32x32x64_bf8}) {
+        const InstructionInfo info = instruction_info(name);
+        std::map<int, int> of_a, of_b; // the table's k → the hardware's
+        for (int lane = 0; lane < info.wave_size; ++lane)
+            for (int e = 0; e < info.a_elements; ++e) {
+                const int k = hardware.a_k.at(lane, e);
+                EXPECT_EQ(of_a.try_emplace(info.a_k.at(lane, e), k).first->second, k);
+                EXPECT_EQ(of_b.try_emplace(info.b_k.at(lane, e), k).first->second, k);
+            }
+        EXPECT_EQ(of_a.size(), 64U) << to_string(name);
+        EXPECT_EQ(of_a, of_b) << to_string(name);
+    }
+}
+
 /// Lane `lane` has the scale of the 32 k from `k` on of row `outer` of A, or of column `outer` of B.
 struct ScaleFact {
     MatrixInstruction instruction;
@@ -310,15 +333,16 @@ TEST(InstructionShapes, AreThoseOfTheirNames) {
         int m, n, k, wave_size;
     };
     for (const Shape& shape :
-         {Shape{mfma_32x32x8_f16, 32, 32, 8, 64}, Shape{mfma_16x16x16_bf16, 16, 16, 16, 64},
-          Shape{mfma_32x32x16_f16, 32, 32, 16, 64}, Shape{mfma_16x16x32_bf16, 16, 16, 32, 64},
-          Shape{mfma_32x32x16_fp8, 32, 32, 16, 64}, Shape{mfma_16x16x32_bf8, 16, 16, 32, 64},
+         {Shape{mfma_32x32x8_f16, 32, 32, 8, 64},         Shape{mfma_16x16x16_bf16, 16, 16, 16, 64},
+          Shape{mfma_32x32x16_f16, 32, 32, 16, 64},       Shape{mfma_16x16x32_bf16, 16, 16, 32, 64},
+          Shape{mfma_32x32x16_fp8, 32, 32, 16, 64},       Shape{mfma_16x16x32_bf8, 16, 16, 32, 64},
+          Shape{mfma_32x32x64_fp8, 32, 32, 64, 64},       Shape{mfma_32x32x64_bf8, 32, 32, 64, 64},
           Shape{mfma_scale_32x32x64_fp8, 32, 32, 64, 64}, Shape{mfma_scale_16x16x128_fp8, 16, 16, 128, 64},
           Shape{mfma_scale_32x32x64_fp4, 32, 32, 64, 64}, Shape{mfma_scale_16x16x128_fp4, 16, 16, 128, 64},
-          Shape{mfma_32x32x2_f32, 32, 32, 2, 64}, Shape{mfma_16x16x4_f32, 16, 16, 4, 64},
+          Shape{mfma_32x32x2_f32, 32, 32, 2, 64},         Shape{mfma_16x16x4_f32, 16, 16, 4, 64},
           Shape{wmma_gfx11_16x16x16_f16, 16, 16, 16, 32}, Shape{wmma_gfx12_16x16x16_fp8, 16, 16, 16, 32},
-          Shape{mma_16x8x16_f16, 16, 8, 16, 32}, Shape{mma_16x8x8_bf16, 16, 8, 8, 32},
-          Shape{mma_16x8x8_tf32, 16, 8, 8, 32}, Shape{mma_16x8x32_bf8, 16, 8, 32, 32}}) {
+          Shape{mma_16x8x16_f16, 16, 8, 16, 32},          Shape{mma_16x8x8_bf16, 16, 8, 8, 32},
+          Shape{mma_16x8x8_tf32, 16, 8, 8, 32},           Shape{mma_16x8x32_bf8, 16, 8, 32, 32}}) {
         const InstructionInfo info = instruction_info(shape.instruction);
         EXPECT_EQ(info.m, shape.m);
         EXPECT_EQ(info.n, shape.n);

@@ -20,9 +20,9 @@ std::set<Row> of_file(const arch::Hardware& hardware) {
     std::set<Row> rows;
     for (const arch::MatrixInstruction& instruction : hardware.matrix_instructions) {
         for (const auto& type : EnumTable<DataType>::names) {
-            // That the instructions for scaled operands take others as well is a fact of the chip that no program uses.
+            // That the deepest instruction for scaled operands takes others as well is a fact of the chip that no program uses.
             const bool scaled = type.value == DataType::mxfp8 || type.value == DataType::mxfp4;
-            if (instruction.k >= 64 && !scaled) continue;
+            if (instruction.k >= 128 && !scaled) continue;
             if ((instruction.data_types >> static_cast<unsigned>(type.value) & 1U) != 0)
                 rows.emplace(instruction.m, instruction.n, instruction.k,
                              element_types(type.value, Fp8Flavour::ocp).k);

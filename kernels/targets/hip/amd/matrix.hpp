@@ -64,7 +64,7 @@ __attribute__((device, always_inline)) inline int scale_of(const Fragment& x, in
     return static_cast<int>(scale);
 }
 /// The operand formats of these instructions.
-inline constexpr int e4m3 = 0, e2m1 = 4;
+inline constexpr int e4m3 = 0, e5m2 = 1, e2m1 = 4;
 #endif
 
 // `builtin` is a name, which no template can take.
@@ -93,6 +93,14 @@ inline constexpr int e4m3 = 0, e2m1 = 4;
         break;                                                                                               \
     }
 
+// Scales that are both constants 0 stand for none: 1, by an instruction without scales.
+#define FMHA_MFMA_WIDE(name, outputs, builtin, format)                                                       \
+    case MatrixInstruction::name:                                                                            \
+        accumulate<Words8, outputs>(c, c0, a, a0, b, b0, [](Words8 x, Words8 y, Vector<float, outputs> z) {  \
+            return __builtin_amdgcn_##builtin(x, y, z, format, format, 0, 0, 0, 0);                          \
+        });                                                                                                  \
+        break;
+
 /// `instruction` is a constant once this is inlined, so that one case is left of the switch. It must be among those that
 /// this architecture has.
 template <class C, class A, class B>
@@ -118,6 +126,8 @@ __attribute__((device, always_inline)) inline void multiply(MatrixInstruction in
         FMHA_MFMA(mfma_16x16x32_f16, Half8, 4, mfma_f32_16x16x32_f16)
         FMHA_MFMA(mfma_32x32x16_bf16, Bfloat8, 16, mfma_f32_32x32x16_bf16)
         FMHA_MFMA(mfma_16x16x32_bf16, Bfloat8, 4, mfma_f32_16x16x32_bf16)
+        FMHA_MFMA_WIDE(mfma_32x32x64_fp8, 16, mfma_scale_f32_32x32x64_f8f6f4, e4m3)
+        FMHA_MFMA_WIDE(mfma_32x32x64_bf8, 16, mfma_scale_f32_32x32x64_f8f6f4, e5m2)
         FMHA_MFMA_SCALE(mfma_scale_32x32x64_fp8, Words8, 16, mfma_scale_f32_32x32x64_f8f6f4, e4m3)
         FMHA_MFMA_SCALE(mfma_scale_16x16x128_fp8, Words8, 4, mfma_scale_f32_16x16x128_f8f6f4, e4m3)
         FMHA_MFMA_SCALE(mfma_scale_32x32x64_fp4, Words4, 16, mfma_scale_f32_32x32x64_f8f6f4, e2m1)
@@ -139,6 +149,7 @@ __attribute__((device, always_inline)) inline void multiply(MatrixInstruction in
 }
 
 #undef FMHA_MFMA
+#undef FMHA_MFMA_WIDE
 #undef FMHA_MFMA_SCALE
 #undef FMHA_WMMA
 
