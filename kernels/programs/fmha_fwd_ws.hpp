@@ -6,7 +6,36 @@
 #include "kernels/programs/ws_weights.hpp"
 #include "kernels/programs/ws_work.hpp"
 
+/// The warp-specialised forward program. `WsFeed` is the producer of a block, a team is a consumer: `TeamSoftmax` makes weights of a tile's scores,
+/// `TeamOutput` multiplies and adds values, and `fmha_fwd_ws` lets the two overlap.
 namespace fmha::kernels {
+
+/// The feed of a block. It runs `fills` for every step of every item in order, held up by stages in use only: it copies the first tiles of an
+/// item while the teams are at the end of the one before.
+template <class Ctx, HasTeams Args>
+struct WsFeed {
+    Ctx& ctx;
+    const Divisor& of_page; ///< of keys in a cache
+
+    /// Step t brings the keys of tile t and the values of tile t − 1.
+    FMHA_DEVICE void fills(const WsWork<Args>& work, int step) const {
+        const FwdItem& item = work.item;
+        if (step < work.count) fill(ctx.key_stream(), work.in.staged_keys(ctx, work.tiles.at(step), of_page));
+        if (step == 0)
+            fill(ctx.query_stream(), {work.in.q, {item.b, item.h, work.entry.start_q}, work.rows.first});
+        if (step > 0) fill(ctx.value_stream(), work.in.staged_values(ctx, work.tiles.at(step - 1), of_page));
+    }
+    /// Where products need V with lines of the other axis.
+    FMHA_DEVICE void transposes(int step) const {
+        if (step > 0) ctx.transpose_stage(ctx.value_stream());
+    }
+
+  private:
+    template <class Stream>
+    FMHA_DEVICE void fill(const Stream& stream, const StagedTile& tile) const {
+        ctx.fill_stage(stream, tile.matrix, tile.place, tile.row, 0);
+    }
+};
 
 /// Whether a team may see fewer tiles than its block, or have no row at all: where teams are three, or a tile has no more keys than a team
 /// has rows. It gives the others back unread.
@@ -38,19 +67,137 @@ struct TeamTiles {
     }
 };
 
-/// The sum of a tile joins the output, which shrinks as the tile before wanted; the next one will by `shrink`.
-template <class Ctx, class Output, class Addend, class Rows>
-FMHA_DEVICE void add_tile(Ctx& ctx, Output& out, const Addend& addend, Rows& before, const Rows& shrink) {
-    ctx.scale_and_add(out, before, addend);
-    ctx.map_rows(before, shrink, shrink, [](float f, float) { return f; });
+/// The softmax of a team's rows (F-2 to F-6), one tile of scores after another.
+template <HasTeams Args, class Rows>
+struct TeamSoftmax {
+    const Args& args;
+    const Scoring& scoring;
+    std::int64_t row0;
+    Rows &top, &total;
+    Rows& shrink;    ///< what the output has to shrink by before the part of the last tile is added
+    Rows& reference; ///< of carried weights
+    CarriedWeights carried{};
+    float factor = 1.0F; ///< from products to logits, where there is nothing else between them
+
+    template <class Ctx>
+    FMHA_DEVICE void begin(Ctx& ctx) {
+        begin_rows(ctx, scoring, top, total, row0);
+        ctx.split_rows(total); // lanes exchange their sums once, not in every tile
+        factor = ctx.to_base2(ctx.scale(args.score) * scoring.descale.q * scoring.descale.k);
+        if (!CarriedWeights::serve(ctx.cfg())) return;
+        carried = CarriedWeights::of(ctx, scoring, factor);
+        carried.begin(ctx, top, reference, total);
+    }
+    /// Whether a tile of which every row sees every key may be weighed with `Masking::off`. Where a factor above 0 is all that lies between
+    /// products and logits, that takes maxima of products; with another factor it may not.
+    FMHA_DEVICE bool may_leave_mask(const KernelConfig& cfg) const {
+        if (!scales_alone(cfg.signature)) return true;
+        return CarriedWeights::serve(cfg) ? carried.in_products : factor > 0.0F;
+    }
+    /// The scores of tile `at` become weights.
+    template <Masking masking, class Ctx, class Scores>
+    FMHA_DEVICE void weigh(Ctx& ctx, Scores& scores, const Matrix& bias, const KeyTile& at) {
+        // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
+        const Tile& tile = ctx.cfg().algorithm.tile;
+        const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
+        if (CarriedWeights::serve(ctx.cfg())) {
+            carried.template weigh<masking>(ctx, scores, args, scoring, bias, row0, at, top, reference, total,
+                                            shrink);
+        } else if (masking == Masking::off && scales_alone(ctx.cfg().signature)) {
+            products_to_weights(ctx, scores, factor, top, total, shrink, slack);
+        } else {
+            scores_to_logits<masking>(ctx, scores, args, scoring, bias, row0, at);
+            logits_to_weights(ctx, scores, top, total, shrink, slack);
+        }
+    }
+    /// After the last tile. Returns what the output is divided by.
+    template <class Ctx>
+    FMHA_DEVICE const Rows& end(Ctx& ctx) {
+        ctx.join_rows(total);
+        if (!CarriedWeights::serve(ctx.cfg())) return total;
+        carried.end(ctx, scoring, top, total, reference);
+        return reference;
+    }
+};
+
+/// The output of a team's rows: the products of weights and values of its tiles, one after another.
+///
+/// Of products with few bits a sum is one of a tile (`adds_tiles_apart`). It joins the output when that has shrunk as the tile before wanted: at
+/// once, or late, while the next scores are multiplied and a team has nothing else to do. With V by column that gains nothing, and beside
+/// a generic mask registers do not do.
+template <class Sums, class Addend, class Rows>
+struct TeamOutput {
+    Sums& sums;
+    Addend& addend;      ///< of a tile, where sums are apart
+    Rows& shrink_before; ///< as the tile before wanted
+
+    FMHA_DEVICE static constexpr bool apart(const KernelConfig& cfg) {
+        return adds_tiles_apart(cfg.signature.data_type);
+    }
+    FMHA_DEVICE static constexpr bool late(const KernelConfig& cfg) {
+        return apart(cfg) && CarriedWeights::serve(cfg) && cfg.signature.v_layout == VLayout::row;
+    }
+    template <class Ctx>
+    FMHA_DEVICE void begin(Ctx& ctx) {
+        ctx.fill(sums, 0.0F);
+        if (apart(ctx.cfg())) ctx.fill(shrink_before, 1.0F);
+        if (late(ctx.cfg())) ctx.fill(addend, 0.0F);
+    }
+    /// Before `start`: the sum of the tile before joins, if it does so late.
+    template <class Ctx>
+    FMHA_DEVICE void join_late(Ctx& ctx, const Rows& shrink) {
+        if (late(ctx.cfg())) join(ctx, shrink);
+    }
+    template <class Ctx, class Weights>
+    FMHA_DEVICE void start(Ctx& ctx, Weights& weights) {
+        if (apart(ctx.cfg()))
+            ctx.start(addend, weights, ctx.value_stream(), false);
+        else
+            ctx.start(sums, weights, ctx.value_stream());
+    }
+    template <class Ctx>
+    FMHA_DEVICE void finish(Ctx& ctx) {
+        if (apart(ctx.cfg()))
+            ctx.finish(addend, 0);
+        else
+            ctx.finish(sums, 0);
+    }
+    /// After `finish`: the output shrinks as the tile wants whose weights are multiplied next.
+    template <class Ctx>
+    FMHA_DEVICE void shrink_by(Ctx& ctx, const Rows& shrink) {
+        if (!apart(ctx.cfg()))
+            ctx.scale_rows(sums, shrink);
+        else if (!late(ctx.cfg()))
+            join(ctx, shrink);
+    }
+    /// After the `finish` of the last tile.
+    template <class Ctx>
+    FMHA_DEVICE void end(Ctx& ctx) {
+        if (apart(ctx.cfg())) ctx.scale_and_add(sums, shrink_before, addend);
+    }
+
+  private:
+    /// The sum of a tile joins the output, which shrinks as the tile before wanted; the next one will by `shrink`.
+    template <class Ctx>
+    FMHA_DEVICE void join(Ctx& ctx, const Rows& shrink) {
+        ctx.scale_and_add(sums, shrink_before, addend);
+        ctx.map_rows(shrink_before, shrink, shrink, [](float f, float) { return f; });
+    }
+};
+
+/// The end of an item: the LSE of its rows, and the output divided by what their weights sum up to.
+template <class Ctx, class Args, class Softmax, class Output>
+FMHA_DEVICE void store_item(Ctx& ctx, const WsWork<Args>& work, Softmax& softmax, Output& output) {
+    const auto& divisor = softmax.end(ctx);
+    auto to = FwdResults::of(ctx.cfg(), softmax.args, work.entry, work.item.b, work.item.h);
+    to.o.heads = to.lse.heads = ctx.stored_rows(work.heads);
+    store_rows(ctx, to, softmax.scoring, output.sums, softmax.top, softmax.total, divisor, softmax.shrink,
+               softmax.row0, 0, true, softmax.args.score.scale_o);
 }
 
 /// Forward attention (F-1 … F-10), of keys one after another or in pages, by a block of teams, each of which owns some of the m0
 /// query rows of an item, and a feed that copies what they multiply. A team takes one tile of keys at a time. While it turns the
 /// scores of a tile into weights, its product of the weights and values of the tile before runs, and the products of other teams.
-///
-/// The feed runs `fills` for every step of every item in order, held up by stages in use only: it copies the first tiles of an item while the
-/// teams are at the end of the one before.
 template <class Ctx, HasTeams Args, class Items>
 FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
     const auto query = ctx.query_stream();
@@ -58,72 +205,39 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
     const auto value = ctx.value_stream();
 
     const auto work_of = [&](const FwdItem& item) { return WsWork<Args>::of(ctx, args, item); };
-    const auto fill = [&](const auto& stream, const StagedTile& tile) {
-        ctx.fill_stage(stream, tile.matrix, tile.place, tile.row, 0);
-    };
-    const auto fills = [&](const WsWork<Args>& work, int step) {
-        const FwdItem& item = work.item;
-        if (step < work.count) fill(key, work.in.staged_keys(ctx, work.tiles.at(step), items.of_page()));
-        if (step == 0) fill(query, {work.in.q, {item.b, item.h, work.entry.start_q}, work.rows.first});
-        if (step > 0) fill(value, work.in.staged_values(ctx, work.tiles.at(step - 1), items.of_page()));
-    };
-    const auto transposes = [&](const WsWork<Args>&, int step) {
-        if (step > 0) ctx.transpose_stage(value);
-    };
+    const WsFeed<Ctx, Args> feed{ctx, items.of_page()};
+    const auto fills = [&](const WsWork<Args>& work, int step) { feed.fills(work, step); };
+    const auto transposes = [&](const WsWork<Args>&, int step) { feed.transposes(step); };
+    // The consumer. Its products and loops stand here: in functions of their own nvcc computes the places of stages otherwise, and unrolls.
     const auto team = [&](const WsWork<Args>& work) {
         const auto& cfg = ctx.cfg();
-        const Tile& tile = cfg.algorithm.tile;
         const auto& [item, entry, heads, rows, hk, in, tiles, count] = work;
         const Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
         const std::int64_t row0 = rows.first + ctx.team_row();
         auto scores = ctx.scores();
         auto out = ctx.output();
         auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
-        ctx.fill(out, 0.0F);
-        // Of products with few bits a sum is one of a tile. It joins the output when that has shrunk as the tile before wanted: at
-        // once, or late, while the next scores are multiplied and a team has nothing else to do. With V by column that gains nothing,
-        // and beside a generic mask registers do not do.
-        const bool apart = adds_tiles_apart(cfg.signature.data_type);
-        const bool late = apart && CarriedWeights::serve(cfg) && cfg.signature.v_layout == VLayout::row;
         auto addend = ctx.addend();
         auto shrink_before = ctx.rows(), reference = ctx.rows();
-        if (apart) ctx.fill(shrink_before, 1.0F);
-        if (late) ctx.fill(addend, 0.0F);
-        begin_rows(ctx, scoring, top, total, row0);
-        ctx.split_rows(total); // lanes exchange their sums once, not in every tile
-
-        // Where a factor above 0 is all that lies between products and logits, tiles without a mask have maxima of products; with
-        // another factor all tiles are taken for masked ones.
-        const bool of_products = scales_alone(cfg.signature);
-        const float factor = ctx.to_base2(ctx.scale(args.score) * scoring.descale.q * scoring.descale.k);
-        const bool carries = CarriedWeights::serve(cfg);
-        const auto carried = carries ? CarriedWeights::of(ctx, scoring, factor) : CarriedWeights();
-        if (carries) carried.begin(ctx, top, reference, total);
+        TeamOutput<decltype(out), decltype(addend), decltype(top)> output{out, addend, shrink_before};
+        output.begin(ctx);
+        TeamSoftmax<Args, decltype(top)> softmax{args, scoring, row0, top, total, shrink, reference};
+        softmax.begin(ctx);
         const auto weigh = [&]<Masking masking>(int step) FMHA_INLINE_LAMBDA {
             ctx.visit(work.item, work.tiles.at(step));
-            // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
-            const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
-            // Asked of the configuration: compilers inline this as it is without what is not so.
-            const Signature& has = ctx.cfg().signature;
-            if (CarriedWeights::serve(ctx.cfg())) {
-                carried.template weigh<masking>(ctx, scores, args, scoring, work.in.bias, row0,
-                                                work.in.span(work.tiles.at(step), tile.n0), top, reference,
-                                                total, shrink);
-                return;
-            }
-            if (masking == Masking::off && scales_alone(has)) {
-                products_to_weights(ctx, scores, factor, top, total, shrink, slack);
-                return;
-            }
-            scores_to_logits<masking>(ctx, scores, args, scoring, work.in.bias, row0,
-                                      work.in.span(work.tiles.at(step), tile.n0));
-            logits_to_weights(ctx, scores, top, total, shrink, slack);
+            softmax.template weigh<masking>(ctx, scores, work.in.bias,
+                                            work.in.span(work.tiles.at(step), ctx.cfg().algorithm.tile.n0));
         };
+        const bool carries = CarriedWeights::serve(cfg);
+        // Both products and a softmax of products alone take all registers there are: a mask or a bias would spill.
+        const bool holds_behind = output.apart(cfg) && carries && scales_alone(cfg.signature);
+
         const TeamTiles seen = TeamTiles::of(ctx, work, scoring.mask, row0);
         const int own = seen.own;
         if (count > 0) ctx.take(query);
         if (own == 0 && count > 0) ctx.give(query);
         if (own > 0) {
+            // The weights of the first tile, with nothing beside it.
             ctx.take(key);
             ctx.start(scores, query, key);
             ctx.finish(scores, 0);
@@ -131,47 +245,31 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.give(query, own == 1); // the feed may bring those of the next item
             weigh.template operator()<Masking::if_needed>(0);
             auto weights = ctx.narrow(scores, carries);
-            const auto start_values = [&] {
-                if (apart)
-                    ctx.start(addend, weights, value, false);
-                else
-                    ctx.start(out, weights, value);
-            };
-            const auto finish_values = [&] {
-                if (apart)
-                    ctx.finish(addend, 0);
-                else
-                    ctx.finish(out, 0);
-            };
+            // Those of another tile, while its values are multiplied by the weights of the one before.
             const auto next_tile = [&]<Masking masking>(int step) FMHA_INLINE_LAMBDA {
                 ctx.take(key);
                 ctx.turn();
                 ctx.start(scores, query, key);
                 ctx.take(value);
-                if (late) add_tile(ctx, out, addend, shrink_before, shrink);
-                start_values();
+                output.join_late(ctx, shrink);
+                output.start(ctx, weights);
                 ctx.pass();
                 ctx.finish(scores, 1);
                 ctx.give(key);
                 ctx.give(query, step + 1 == own);
                 weigh.template operator()<masking>(step);
                 ctx.settle(scores); // while the product of the values runs
-                // Both products and a softmax of products alone take all registers there are: a mask or a bias would spill.
-                if (apart && carries && of_products && masking == Masking::off) ctx.hold_behind(total);
-                finish_values();
+                if (holds_behind && masking == Masking::off) ctx.hold_behind(total);
+                output.finish(ctx);
                 ctx.give(value);
-                if (apart) {
-                    if (!late) add_tile(ctx, out, addend, shrink_before, shrink);
-                } else {
-                    ctx.scale_rows(out, shrink);
-                }
+                output.shrink_by(ctx, shrink);
                 weights = ctx.narrow(scores, carries);
             };
             // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
             // follow each other, with nothing to ask between them.
-            const int plain_end = of_products && !(carries ? carried.in_products : factor > 0.0F) ? 0
-                                  : seen.plain.end < own ? seen.plain.end
-                                                         : own;
+            const int plain_end = !softmax.may_leave_mask(cfg) ? 0
+                                  : seen.plain.end < own       ? seen.plain.end
+                                                               : own;
             FMHA_NO_UNROLL
             for (int step = 1; step < own;) {
                 const int end = seen.plain.has(step) ? plain_end : step;
@@ -179,13 +277,15 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 for (; step < end; ++step) next_tile.template operator()<Masking::off>(step);
                 if (step < own) next_tile.template operator()<Masking::always>(step++);
             }
-            if (late) add_tile(ctx, out, addend, shrink_before, shrink);
+            // The values of the last tile.
+            output.join_late(ctx, shrink);
             ctx.take(value);
-            start_values();
-            finish_values();
+            output.start(ctx, weights);
+            output.finish(ctx);
             ctx.give(value);
-            if (apart) ctx.scale_and_add(out, shrink_before, addend);
+            output.end(ctx);
         }
+        // The tiles that only other teams of the block see.
         const bool gives_back = may_see_fewer(ctx);
         FMHA_NO_UNROLL
         for (int step = own; gives_back && step < count; ++step) {
@@ -196,12 +296,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.take(value);
             ctx.give(value);
         }
-        ctx.join_rows(total);
-        auto& divisor = carries ? reference : total;
-        if (carries) carried.end(ctx, scoring, top, total, divisor);
-        auto to = FwdResults::of(cfg, args, entry, item.b, item.h);
-        to.o.heads = to.lse.heads = ctx.stored_rows(heads);
-        store_rows(ctx, to, scoring, out, top, total, divisor, shrink, row0, 0, true, args.score.scale_o);
+
+        store_item(ctx, work, softmax, output);
     };
     ctx.run(items, work_of, fills, transposes, team);
 }
