@@ -3,10 +3,10 @@
 #include "kernels/targets/hip/backward_plan.hpp"
 #include "kernels/targets/hip/products.hpp"
 #include "kernels/targets/hip/query_copies.hpp"
+#include "kernels/targets/hip/shared_gradients.hpp"
 #include "kernels/targets/hip/streamed_rows.hpp"
 #include "kernels/targets/hip/weights.hpp"
 
-#include <bit>
 #include <cstdint>
 
 namespace fmha::hip_target {
@@ -32,7 +32,7 @@ class BackwardOperands {
   public:
     FMHA_DEVICE explicit BackwardOperands(const Block& block)
         : block_(block), products_(block), queries_(block), copies_(block), keys_(block), values_(block),
-          weights_(block), streams_(block) {}
+          weights_(block), streams_(block), gradients_(block) {}
 
     FMHA_DEVICE auto key() const {
         auto left = left_operand<&Plan::key>(block_);
@@ -190,7 +190,7 @@ class BackwardOperands {
             if (step < p.depth_fragments) {
                 FMHA_UNROLL
                 for (int row = 0; row < p.acc.row_tiles; ++row)
-                    read_gradients<Product>(row, step, left, step % (ahead + 1) * own);
+                    gradients_.template read<Product>(row, step, left, step % (ahead + 1) * own);
             }
             const int fragment = step - ahead, l0 = fragment % (ahead + 1) * own;
             if (fragment < 0) continue;
@@ -227,12 +227,8 @@ class BackwardOperands {
     /// Into LDS too, where nobody reads dS any more: all waves have come to the present tile of queries.
     template <class Tile>
     FMHA_DEVICE auto narrow_gradients(Tile& ds) {
-        gradients_ = plan().gradient_stage - gradients_;
         if (adds_dq_later()) sharing_ = true;
-        if (plan().gradient_lines == GradientLines::queries_paired)
-            share_paired(ds);
-        else
-            share(ds);
+        gradients_.write(ds);
         return weights_.narrow(ds);
     }
 
@@ -245,9 +241,9 @@ class BackwardOperands {
     KeptOperand<Block, &Plan::value, &Plan::score_gradients, &Plan::staging> values_;
     Weights<Block, &Plan::weights, &Plan::value_gradients> weights_;
     RowStreams<Block> streams_;
-    int stage_ = 0;               ///< where Q and dO of the present tile are
-    bool fetched_ = false;        ///< those of the next one are on their way to the other stage
-    int gradients_ = 0;           ///< the stage of dS, in bytes
+    int stage_ = 0;        ///< where Q and dO of the present tile are
+    bool fetched_ = false; ///< those of the next one are on their way to the other stage
+    SharedGradients<Block> gradients_;
     kernels::Matrix place_of_dq_; ///< of the head
     bool loading_ = false;
     bool copying_ = false; ///< copies have been started that no group has yet
@@ -320,95 +316,6 @@ class BackwardOperands {
             }
             block_.machine.barrier();
         }
-    }
-
-    /// dS, rounded, from the accumulators `ds` to its image: a thread's part of one line at a time.
-    template <class Tile>
-    FMHA_DEVICE void share(Tile& ds) {
-        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
-        const Image& image = plan().gradients.image;
-        const ElementType type = plan().gradients.type;
-        const int per_word = 32 / element_bits(type);
-        const bool by_key = plan().gradient_lines == GradientLines::keys;
-        block_.machine.each([&](int thread) {
-            if (acc.copy_of_wave(block_.wave(thread)) != 0) return;
-            const int key0 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
-            const int query0 = acc.col.of_lane(block_.lane(thread));
-            each_place<Tile::piece>(
-                block_,
-                [&](int at, int, int row, int col) {
-                    float x[2] = {};
-                    FMHA_UNROLL
-                    for (int i = 0; i < per_word; ++i) x[i] = ds.x.at(thread, at + i);
-                    const std::uint32_t word = block_.machine.pack(x, type);
-                    const int key = key0 + row, query = query0 + col;
-                    const int to = by_key ? image.at(key, query * 4 / per_word) : image.at(query, key * 4);
-                    block_.machine.template lds_write<1>(thread, image.offset + gradients_ + to, &word);
-                },
-                per_word);
-        });
-    }
-
-    /// The same of 16-bit elements to lines of queries, where neighbouring lanes have neighbouring keys: one of the two
-    /// writes the words of a pair of queries that belong to the first, the other those that belong to the second.
-    template <class Tile>
-    FMHA_DEVICE void share_paired(Tile& ds) {
-        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
-        const Image& image = plan().gradients.image;
-        auto own = block_.template registers<std::uint32_t, &Plan::score_words>();
-        auto other = block_.template registers<std::uint32_t, &Plan::score_words>();
-        block_.machine.each([&](int thread) {
-            FMHA_UNROLL
-            for (int at = 0; at < acc.registers; at += 2) {
-                const float x[2] = {ds.x.at(thread, at), ds.x.at(thread, at + 1)};
-                own.at(thread, at / 2) = block_.machine.pack_results(x, plan().gradients.type);
-            }
-        });
-        block_.machine.exchange(other, own, 1);
-        block_.machine.each([&](int thread) {
-            if (acc.copy_of_wave(block_.wave(thread)) != 0) return;
-            const int lane = block_.lane(thread);
-            const bool second = (lane & 1) != 0;
-            // Lower halves of both words, the lower lane's first; or upper ones.
-            const std::uint32_t selector = second ? 0x03020706U : 0x05040100U;
-            const int key0 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(lane & ~1);
-            const int query0 = acc.col.of_lane(lane);
-            each_place<Tile::piece>(
-                block_,
-                [&](int at, int, int row, int col) {
-                    const int next =
-                        acc.col_of_register[(at + 1) % acc.fragment] - acc.col_of_register[at % acc.fragment];
-                    const std::uint32_t word = block_.machine.select_bytes(other.at(thread, at / 2),
-                                                                           own.at(thread, at / 2), selector);
-                    const int query = query0 + col + (second ? next : 0);
-                    block_.machine.template lds_write<1>(
-                        thread, image.offset + gradients_ + image.at(query, (key0 + row) * 2), &word);
-                },
-                2);
-        });
-    }
-
-    /// Left fragment `fragment` of row tile `row` of dS, to registers behind those of such row tiles from `r0` on.
-    template <auto Product, class Registers>
-    FMHA_DEVICE void read_gradients(int row, int fragment, Registers& out, int r0) {
-        if constexpr (Machine::has_load_matrix)
-            if (plan().gradient_lines == GradientLines::keys) {
-                const ProductPlan& p = block_.template piece<Product>();
-                const Image& image = plan().gradients.image;
-                block_.machine.load_matrix(
-                    out, r0 + row * p.left_fragment,
-                    [&](int thread) {
-                        const int l = block_.lane(thread);
-                        const int key = fragment * 16 + l / 16 * 8 + l % 8;
-                        const int query =
-                            p.acc.row_of_wave(block_.wave(thread)) + row * p.acc.rows + l / 8 % 2 * 8;
-                        return image.offset + gradients_ + image.at(key, query * 2);
-                    },
-                    true);
-                return;
-            }
-        const auto from = left_operand<&Plan::gradients>(block_);
-        stream_left<Product>(block_, from, row, fragment, out, gradients_, r0);
     }
 };
 
