@@ -2,6 +2,7 @@
 #include "dispatcher/c/guarded.hpp"
 #include "dispatcher/include/fmha/reference.h"
 #include "dispatcher/types/check_contents.hpp"
+#include "kernels/arch/arch.hpp"
 #include "reference/attention.hpp"
 #include "reference/backward.hpp"
 
@@ -40,7 +41,9 @@ c::Call checked_call(const char* arch, const void* args) {
     ArchName name;
     if (!parse_field_text(arch, name))
         throw InputError(fmt::format("arch is {}, which is too long for an architecture", arch));
-    c::Call call = c::call_of(args, name, c::Memory::host);
+    // A misspelt name would silently have the 8-bit types of another GPU. Reading the files takes longer than a small reference.
+    static const auto known = arch::ArchSet::built_in();
+    c::Call call = c::call_of(args, known.at(name).name(), c::Memory::host);
     check_contents(call.arguments);
     return call;
 }

@@ -39,6 +39,8 @@ class Forward(unittest.TestCase):
             reference.attention(Q[..., :12], K[..., :12], V, data_type="fp32")
         with self.assertRaisesRegex(fmha.Error, "BAD_ARGUMENT: arch is .*, which is too long"):
             reference.attention(Q, K, V, data_type="fp32", arch="gfx950_and_all_others")
+        with self.assertRaisesRegex(fmha.Error, "BAD_ARGUMENT: .*gfx943.*gfx942"):
+            reference.attention(Q, K, V, data_type="fp32", arch="gfx943")
 
     def test_pages_that_are_not_there(self):
         (pool,) = random_arrays(3, (2, 2, 128, 40), dtype=np.float16)

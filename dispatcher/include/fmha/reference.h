@@ -15,7 +15,8 @@ extern "C" {
 #endif
 
 /* Attention of fwd, fwd_pagedkv, batch_prefill or fwd_splitkv (as a whole) arguments: o [rows, hdim_v] with scale_o, before any
- * rounding, and lse [rows], natural logarithm, -infinity where no key is visible. `arch` decides the 8-bit flavour. */
+ * rounding, and lse [rows], natural logarithm, -infinity where no key is visible. `arch` decides the 8-bit
+ * flavour; FMHA_BAD_ARGUMENT lists the known ones for any other name. */
 FMHA_API fmha_status fmha_reference_attention(const char* arch, const void* args, double* o, double* lse,
                                               char* error, uint64_t error_capacity);
 

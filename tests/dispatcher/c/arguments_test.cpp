@@ -219,5 +219,16 @@ TEST_F(CallArguments, TheReferenceMissesWhatItReads) {
     EXPECT_EQ(of_reference(backward, out), "OK");
 }
 
+TEST_F(CallArguments, TheReferenceKnowsNoOtherArchitectures) {
+    const auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+    std::array<char, 256> error{};
+    for (const char* arch : {"gfx943", "GFX942", "sm90", "mi300x", ""}) {
+        EXPECT_EQ(fmha_reference_attention(arch, &args, nullptr, nullptr, error.data(), error.size()),
+                  FMHA_BAD_ARGUMENT)
+            << arch;
+        EXPECT_THAT(error.data(), HasSubstr("known: gfx1100, ")) << arch;
+    }
+}
+
 } // namespace
 } // namespace fmha::test
