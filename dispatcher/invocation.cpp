@@ -5,14 +5,16 @@
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
-#include "dispatcher/types/kernel_instance.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <numeric>
+#include <variant>
 
 namespace fmha {
 namespace {
@@ -173,6 +175,78 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
     template Problem problem_of(const Signature&, const Args&, const ArchName&);
 FMHA_API_FAMILIES(FMHA_PROBLEM_OF)
 #undef FMHA_PROBLEM_OF
+
+namespace {
+
+/// What the arguments leave open is as the problem has it.
+Problem completed(Problem posed, const Problem& asked) {
+    posed.max_seqlen_k = asked.max_seqlen_k;
+    posed.compute_units = asked.compute_units;
+    if (posed.signature.mode == Mode::group) {
+        posed.seqlen_q = asked.seqlen_q;
+        posed.seqlen_k = asked.seqlen_k;
+    } else if (posed.max_seqlen_q == 0 || asked.max_seqlen_q == 0) {
+        posed.max_seqlen_q = asked.max_seqlen_q;
+    }
+    const ApiTraits& api = traits_of(asked.api_family);
+    // Batch prefill says how its pages are looked up, not that there is a table.
+    if (api.lists_pages) posed.presence.block_table = asked.presence.block_table;
+    if (posed.kv_pool_bytes == 0 || asked.kv_pool_bytes == 0) posed.kv_pool_bytes = asked.kv_pool_bytes;
+    // Appending knows only that there is a mask (V-5).
+    if (!api.attends && posed.mask_type != MaskType::no_mask && asked.mask_type != MaskType::no_mask) {
+        posed.mask_type = asked.mask_type;
+        posed.window_left = asked.window_left;
+        posed.window_right = asked.window_right;
+        posed.sink_size = asked.sink_size;
+    }
+    posed.tensor_alignment = std::min(posed.tensor_alignment, asked.tensor_alignment);
+    posed.tensors_mappable = posed.tensors_mappable && asked.tensors_mappable;
+    return normalised(posed);
+}
+
+template <class Args>
+void require_elements(const Problem& problem, const Args& args) {
+    const auto types_of = [&](Fp8Flavour flavour) {
+        return element_types(problem.signature.data_type, flavour);
+    };
+    const ElementTypes types = types_of(fp8_flavour(problem.arch));
+    // Without an architecture kernels of either flavour may have been chosen.
+    const ElementTypes others = problem.arch.view().empty() ? types_of(Fp8Flavour::fnuz) : types;
+    const auto check = [&](const char* name, const TensorView& tensor, ElementType ElementTypes::*of) {
+        if (tensor.present() && tensor.type != types.*of && tensor.type != others.*of)
+            throw InputError(fmt::format("{} of the arguments holds {}; the problem has {}", name,
+                                         to_string(tensor.type), to_string(types.*of)));
+    };
+    check("q", args.q, &ElementTypes::q);
+    check("k", args.k, &ElementTypes::k);
+    check("v", args.v, &ElementTypes::v);
+    if constexpr (requires { args.o; }) check("o", args.o, &ElementTypes::o);
+    if constexpr (requires { args.bias; }) check("bias", args.bias, &ElementTypes::bias);
+}
+
+} // namespace
+
+void require_posed(const Problem& problem, const Invocation& arguments) {
+    std::visit(
+        [&]<class Args>(const Args& args) {
+            if constexpr (std::same_as<Args, std::monostate>) {
+                throw ArgumentTypeError(fmt::format("the problem is of {}, there are no arguments",
+                                                    to_string(problem.api_family)));
+            } else {
+                if (api_of<Args> != problem.api_family)
+                    throw ArgumentTypeError(fmt::format("the problem is of {}, the arguments are of {}",
+                                                        to_string(problem.api_family),
+                                                        to_string(api_of<Args>)));
+                const Problem asked = normalised(problem);
+                const Problem posed = completed(problem_of(asked.signature, args, asked.arch), asked);
+                if (const auto differing = differences(posed, asked); !differing.empty())
+                    throw InputError(fmt::format("{} of the arguments is {}; the problem has {}",
+                                                 differing[0].path, differing[0].left, differing[0].right));
+                require_elements(asked, args);
+            }
+        },
+        arguments);
+}
 
 namespace {
 

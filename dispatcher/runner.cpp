@@ -1,6 +1,7 @@
 #include "dispatcher/runner.hpp"
 
 #include "dispatcher/explain/explain.hpp"
+#include "dispatcher/invocation.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <algorithm>
@@ -67,6 +68,7 @@ RunResult Runner::launch(ExecutionPlan plan, const Invocation& invocation, Strea
         if (stage.kernel->instance == nullptr)
             throw UnsupportedInvocation("kernel " + dispatcher_->registry().name_of(*stage.kernel) +
                                         " is registered but not built");
+    require_posed(plan.problem(), invocation);
     RunResult result;
     const std::unique_ptr<PassClock> clock = benchmarking_ ? clock_of(plan, stream) : nullptr;
     const int passes = benchmarking_ ? warmup_ + repeat_ : 1;

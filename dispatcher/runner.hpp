@@ -31,8 +31,8 @@ class Runner {
     void set_benchmarking(bool on) { benchmarking_ = on; }
 
     /// Plans and launches. Throws NoKernelFound with the explanation when the main stage has no kernel, PlanIncomplete
-    /// when another stage has none, UnsupportedInvocation when a chosen kernel is registered but not built, and the
-    /// errors of planning and of the instances.
+    /// when another stage has none, UnsupportedInvocation when a chosen kernel is registered but not built, the errors of
+    /// `require_posed` for arguments that pose another problem than the plan's, and those of planning and of the instances.
     RunResult run(const Problem& problem, const Invocation& invocation, Stream stream,
                   const Prepare& prepare = {}) const;
 

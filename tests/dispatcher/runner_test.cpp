@@ -1,9 +1,12 @@
 #include "dispatcher/runner.hpp"
 
+#include "dispatcher/invocation.hpp"
 #include "dispatcher/types/error.hpp"
 #include "tests/dispatcher/kernels.hpp"
 
 #include <gmock/gmock.h>
+
+#include <functional>
 
 namespace fmha {
 namespace {
@@ -15,6 +18,8 @@ using ::testing::HasSubstr;
 using testing::instance;
 using testing::kernel_of;
 
+const Problem forward = builder_for(ApiFamily::fwd).build();
+
 struct Bench {
     Registry registry;
     Dispatcher dispatcher{registry};
@@ -25,7 +30,7 @@ TEST(Runner, LaunchesOnceWithoutAClockByDefault) {
     Bench b;
     const auto kernel = instance(fwd_kernel());
     b.registry.add(kernel);
-    const RunResult result = b.runner.run(builder_for(ApiFamily::fwd).build(), FwdArgs{}, {});
+    const RunResult result = b.runner.run(forward, skeleton_of(forward), {});
     EXPECT_EQ(kernel->launches, 1);
     EXPECT_EQ(result.launches, 1);
     EXPECT_EQ(result.median_ms, 0.0);
@@ -38,11 +43,11 @@ TEST(Runner, BenchmarkingWarmsUpRepeatsAndPreparesEveryPass) {
     b.runner.set_benchmarking(true);
     int prepared = 0;
     const auto prepare = [&](const ExecutionPlan&) { ++prepared; };
-    EXPECT_EQ(b.runner.run(builder_for(ApiFamily::fwd).build(), FwdArgs{}, {}, prepare).launches, 15);
+    EXPECT_EQ(b.runner.run(forward, skeleton_of(forward), {}, prepare).launches, 15);
     EXPECT_EQ(kernel->launches, 15);
     EXPECT_EQ(prepared, 15);
     b.runner.set_timing(0, 3);
-    const RunResult result = b.runner.run(builder_for(ApiFamily::fwd).build(), FwdArgs{}, {}, prepare);
+    const RunResult result = b.runner.run(forward, skeleton_of(forward), {}, prepare);
     EXPECT_EQ(kernel->launches, 18);
     EXPECT_GE(result.mean_ms, 0.0);
     EXPECT_THROW(b.runner.set_timing(-1, 3), InputError);
@@ -82,19 +87,19 @@ TEST(Runner, AKernelOfADeviceIsTimedByTheClockOfItsStream) {
     const auto kernel = std::make_shared<DeviceInstance>(fwd_kernel(), "device");
     b.registry.add(kernel);
     int place = 0;
-    const Problem problem = builder_for(ApiFamily::fwd).build();
-    EXPECT_EQ(b.runner.run(problem, FwdArgs{}, {&place}).median_ms, 0.0);
+    EXPECT_EQ(b.runner.run(forward, skeleton_of(forward), {&place}).median_ms, 0.0);
     EXPECT_THAT(kernel->log, ::testing::IsEmpty()) << "a clock without benchmarking";
     b.runner.set_benchmarking(true);
     b.runner.set_timing(2, 3);
-    const RunResult result = b.runner.run(problem, FwdArgs{}, {&place});
+    const RunResult result = b.runner.run(forward, skeleton_of(forward), {&place});
     EXPECT_EQ(kernel->streams.back(), &place);
     EXPECT_THAT(kernel->log, ::testing::ElementsAre("start", "4", "start", "5", "start", "6", "take"))
         << "one launch without benchmarking and two to warm up come first";
     EXPECT_EQ(result.median_ms, 3e3);
     EXPECT_EQ(result.mean_ms, 4e3);
     kernel->seconds = {9.0, 1.0, 4.0, 3.0};
-    EXPECT_EQ(b.runner.run(problem, FwdArgs{}, {&place}).median_ms, 3.5e3) << "of an even number of passes";
+    EXPECT_EQ(b.runner.run(forward, skeleton_of(forward), {&place}).median_ms, 3.5e3)
+        << "of an even number of passes";
 }
 
 TEST(Runner, StagesRunInOrder) {
@@ -112,7 +117,9 @@ TEST(Runner, StagesRunInOrder) {
     };
     for (const KernelFamily family : {bwd_convert_dq, bwd_dq_dk_dv, bwd_dot_do_o})
         b.registry.add(std::make_shared<const Recorder>(kernel_of(family), order));
-    b.runner.run(builder_for(ApiFamily::bwd).build(), {}, {});
+    BwdArgs args;
+    args.shape = skeleton_of(forward).shape;
+    b.runner.run(builder_for(ApiFamily::bwd).build(), args, {});
     EXPECT_THAT(order, ::testing::ElementsAre("bwd_dot_do_o", "bwd_dq_dk_dv", "bwd_convert_dq"));
 }
 
@@ -137,17 +144,68 @@ TEST(Runner, AnExplicitKernelBypassesSelectionButNotTheMatch) {
     const auto other = instance(fwd_kernel(128, 128, 128), "other");
     const auto narrow = instance(fwd_kernel(64, 64), "narrow");
     for (const auto& kernel : {preferred, other, narrow}) b.registry.add(kernel);
-    const Problem problem = builder_for(ApiFamily::fwd).build();
-    b.runner.run_explicit(identifier(other->config()), problem, FwdArgs{}, {});
+    b.runner.run_explicit(identifier(other->config()), forward, skeleton_of(forward), {});
     EXPECT_EQ(other->launches, 1);
     EXPECT_EQ(preferred->launches, 0);
     try {
-        b.runner.run_explicit(identifier(narrow->config()), problem, FwdArgs{}, {});
+        b.runner.run_explicit(identifier(narrow->config()), forward, skeleton_of(forward), {});
         FAIL();
     } catch (const UnsupportedInvocation& error) {
         EXPECT_THAT(error.what(), HasSubstr("hdim_q is 128, this kernel takes at most 64"));
     }
-    EXPECT_THROW(b.runner.run_explicit("nonsense", problem, FwdArgs{}, {}), NoKernelFound);
+    EXPECT_THROW(b.runner.run_explicit("nonsense", forward, skeleton_of(forward), {}), NoKernelFound);
+}
+
+TEST(Runner, RefusesArgumentsOfAnotherProblem) {
+    Bench b;
+    const auto kernel = instance(fwd_kernel());
+    b.registry.add(kernel);
+    const auto refusal = [&](const std::function<void(FwdArgs&)>& change) -> std::string {
+        FwdArgs args = skeleton_of(forward);
+        change(args);
+        const std::string name = identifier(kernel->config());
+        std::string said;
+        for (const auto& run : {std::function([&] { b.runner.run(forward, args, {}); }),
+                                std::function([&] { b.runner.run_explicit(name, forward, args, {}); })})
+            try {
+                run();
+                return "ran";
+            } catch (const InputError& error) {
+                said = error.what();
+            }
+        return said;
+    };
+    EXPECT_EQ(refusal([](FwdArgs& args) { args.shape.nhead_k = 0; }),
+              "nhead_k of the arguments is 0; the problem has 2");
+    EXPECT_EQ(refusal([](FwdArgs& args) { args.shape.seqlen_k = 513; }),
+              "seqlen_k of the arguments is 513; the problem has 512");
+    EXPECT_EQ(refusal([](FwdArgs& args) { args.shape.hdim_v = 64; }),
+              "signature.hdim_v of the arguments is 64; the problem has 128");
+    EXPECT_EQ(refusal([](FwdArgs& args) { args.mask.type = MaskType::top_left; }),
+              "signature.mask of the arguments is causal; the problem has none");
+    EXPECT_EQ(refusal([](FwdArgs& args) { args.lse = args.o; }),
+              "signature.has_lse of the arguments is true; the problem has false");
+    EXPECT_EQ(refusal([](FwdArgs& args) { args.q.row_stride = 1; }),
+              "tensor_alignment of the arguments is 2; the problem has 16");
+    EXPECT_EQ(refusal([](FwdArgs& args) { args.v.type = ElementType::fp32; }),
+              "v of the arguments holds fp32; the problem has fp16");
+    EXPECT_EQ(kernel->launches, 0);
+    EXPECT_EQ(refusal([](FwdArgs& args) { args.shape.max_seqlen_q = 0; }), "ran");
+    EXPECT_THROW(b.runner.run(forward, {}, {}), ArgumentTypeError);
+    EXPECT_THROW(b.runner.run(forward, PagedKvArgs{}, {}), ArgumentTypeError);
+}
+
+TEST(Runner, RefusesAnotherNumberOfSplitsThanThatOfThePlan) {
+    Bench b;
+    for (const KernelFamily family : {KernelFamily::fwd_splitkv, KernelFamily::fwd_splitkv_combine})
+        b.registry.add(instance(kernel_of(family)));
+    const Problem problem = builder_for(ApiFamily::fwd_splitkv).num_splits(0).build();
+    SplitKvArgs args;
+    args.shape = skeleton_of(forward).shape;
+    args.partials.num_splits = b.dispatcher.plan(problem).problem().num_splits;
+    EXPECT_EQ(b.runner.run(problem, args, {}).launches, 1);
+    ++args.partials.num_splits;
+    EXPECT_THROW(b.runner.run(problem, args, {}), InputError);
 }
 
 } // namespace
