@@ -11,6 +11,7 @@
 #include "harness/cli/bench_choice.hpp"
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/memory_limit.hpp"
 #include "harness/cli/output_files.hpp"
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_identity.hpp"
@@ -67,9 +68,7 @@ class BenchCommand final : public Command {
             "everything in this process. With --compile-only: compilers at a time");
         options.option("--timeout,--shape-timeout", timeout_,
                        "Seconds after which a kernel on one case is given up; 0: never");
-        options.option("--memory-limit", memory_gib_,
-                       "GiB of tensors, copies of outputs and reference above which a case is not run; 0: no "
-                       "limit (default: the memory of the machine)");
+        memory_.declare(options, "not run");
         options.option(
             "--journal", journal_,
             "Append every row to this file as soon as it is known, so that the same command continues a "
@@ -108,7 +107,7 @@ class BenchCommand final : public Command {
                                     return harness::make_timing_target(target_, target_options);
                                 }};
         bench.options = {seconds_, choice_.kernels(), choice_.kernel_filter(),
-                         warm_up_, launches_,         memory_limit()};
+                         warm_up_, launches_,         memory_.bytes()};
         bench.rounds = rounds();
         bench.workers = static_cast<int>(workers_);
         bench.timeout = std::chrono::seconds(timeout_);
@@ -170,17 +169,14 @@ class BenchCommand final : public Command {
                                           {"--warmup", warm_up_.value_or(0)},
                                           {"--repeat", launches_.value_or(1)},
                                           {"--workers", workers_},
-                                          {"--memory-limit", memory_gib_.value_or(0)},
                                           {"--timeout", timeout_}})
             if (value < 0 || value > 1'000'000)
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
+        memory_.check();
         choice_.check();
     }
 
     std::int64_t rounds() const { return rounds_.value_or(store_.file().empty() ? 1 : 3); }
-
-    /// Bytes; 0 = none. Beyond the machine's memory a case takes other processes with it.
-    std::int64_t memory_limit() const { return memory_gib_ ? *memory_gib_ << 30 : system::physical_memory(); }
 
     /// The options that decide the rows of a run that is continued.
     Json identity(const std::vector<Case>& cases, const harness::Target& target) const {
@@ -189,7 +185,7 @@ class BenchCommand final : public Command {
         options.of_case.arch = target.arch();
         options.of_case.target_flags = target.flags();
         options.of_case.cases_root = choice_.cases_root();
-        options.of_case.memory_limit = memory_gib_.value_or(0) << 30;
+        options.of_case.memory_limit = memory_.asked_bytes();
         options.of_case.arch_dir = arch_files_.folder();
         options.of_case.kernel_filter = choice_.kernel_filter();
         options.of_case.catalogue = fmt::format("{}", fmt::join(choice_.list(), " "));
@@ -312,7 +308,8 @@ class BenchCommand final : public Command {
     std::string target_ = harness::target_names().front(), arch_, kernels_dir_, journal_, json_, csv_,
                 sweep_csv_, engine_json_, format_ = "text";
     StoreOption store_;
-    std::optional<std::int64_t> device_, rounds_, warm_up_, launches_, memory_gib_;
+    MemoryLimit memory_{MemoryLimit::Usual::machine};
+    std::optional<std::int64_t> device_, rounds_, warm_up_, launches_;
     std::int64_t workers_ = 1, timeout_ = 600;
     double seconds_ = 0.5;
     bool compile_only_ = false, always_ = false;
