@@ -69,7 +69,7 @@ class BenchCommand final : public Command {
         options.option("--timeout,--shape-timeout", timeout_,
                        "Seconds after which a kernel on one case is given up; 0: never");
         memory_.declare(options, "not run");
-        options.option(
+        options.output(
             "--journal", journal_,
             "Append every row to this file as soon as it is known, so that the same command continues a "
             "run that was stopped or killed");
@@ -78,10 +78,10 @@ class BenchCommand final : public Command {
             "--verify,--best", always_,
             "For calls of upstream's benchmark, without effect: every kernel is judged in any case, and "
             "the files have the fastest first");
-        options.option("--json", json_, "Write the numbers as JSON");
-        options.option("--csv", csv_, "Write the 28 columns of upstream's fmha_benchmark");
-        options.option("--sweep-csv", sweep_csv_, "Write the 38 columns of upstream's fmha_full_benchmark");
-        options.option("--engine-json", engine_json_, "Write the JSON of upstream's tile engine");
+        options.output("--json", json_, "Write the numbers as JSON");
+        options.output("--csv", csv_, "Write the 28 columns of upstream's fmha_benchmark");
+        options.output("--sweep-csv", sweep_csv_, "Write the 38 columns of upstream's fmha_full_benchmark");
+        options.output("--engine-json", engine_json_, "Write the JSON of upstream's tile engine");
         options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
 

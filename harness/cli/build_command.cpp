@@ -37,7 +37,7 @@ class BuildCommand final : public Command {
         request_.declare(options);
         compile_.declare(options);
         options.option("--jobs,--workers", jobs_, "Compilers at a time; 0: one for each hardware thread");
-        options.option(
+        options.output(
             "--cache", cache_,
             "Folder of code objects that builds share (default: FMHA_CACHE_DIR, else ~/.cache/fmha/kernels)");
         options.flag("--no-cache", no_cache_, "Neither read nor write that folder");

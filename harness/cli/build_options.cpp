@@ -36,7 +36,7 @@ void refuse_what_sends_nothing(const generator::BuildTools& tools) {
 } // namespace
 
 void CompileOptions::declare(OptionSet& options) {
-    options.option("--out", out_, "Folder for sources, code objects and manifest.json");
+    options.output("--out", out_, "Folder for sources, code objects and manifest.json");
     options.option("--root", root_,
                    "Folder of the kernels' headers (default: FMHA_KERNEL_ROOT, else those of this program)");
     options.option("--compiler", compiler_,

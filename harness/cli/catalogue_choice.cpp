@@ -29,7 +29,7 @@ void CatalogueChoice::declare(OptionSet& options) {
         "--sample", sample_,
         "With --catalogue: number of kernels of that sample to keep of each family: the first ones, which "
         "cover most");
-    options.option("--ledger", ledger_,
+    options.output("--ledger", ledger_,
                    "With --catalogue: write a line for each kernel: name, account, and the rule or reason");
 }
 

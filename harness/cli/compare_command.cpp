@@ -70,7 +70,7 @@ class CompareCommand final : public Command {
         options.option("--ck-bin", programs_,
                        "Folder with tile_example_fmha_fwd and tile_example_fmha_bwd, which draw tensors and "
                        "judge them themselves");
-        options.option("--keep", keep_,
+        options.output("--keep", keep_,
                        "With --ck-kernels: folder for inputs and outputs of each case as .npy");
         options.pair(
             "--tensors", tensors_,
@@ -80,7 +80,7 @@ class CompareCommand final : public Command {
                        "Highest tier to run; a tier includes the lower ones");
         options.option("--seconds", seconds_, "Time that a program of the checkout may take for one case");
         run_.declare(options);
-        options.option("--json", json_, "Write commands, answers and results as JSON");
+        options.output("--json", json_, "Write commands, answers and results as JSON");
     }
 
     int run(const Streams& streams) override {

@@ -63,9 +63,10 @@ class GateCommand final : public Command {
         options.option(
             "--only", only_,
             "With --accept: only findings of this kind (count, spill, …), or whose name has this text");
-        options.option("--junit", junit_, "Write JUnit XML, one file a family, into this folder");
-        options.option("--html", html_, "Write a section for the page of a run (`fmha verify --section`)");
-        options.option("--json", json_, "Write the verdict as JSON");
+        options.output("--junit", junit_,
+                       "Write JUnit XML, one file a family, into this folder");
+        options.output("--html", html_, "Write a section for the page of a run (`fmha verify --section`)");
+        options.output("--json", json_, "Write the verdict as JSON");
         options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
     int run(const Streams& streams) override {

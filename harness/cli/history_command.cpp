@@ -23,7 +23,7 @@ class HistoryCommand final : public Command {
         options.positionals("NAME", names_, "Cases and kernels, whole names or parts of them");
         options.required_option("--store", store_, "The file that `--store` of other commands wrote");
         options.option("--last", last_, "How many runs to show of each");
-        options.option("--html", html_, "Write a section for the page of a run (fmha verify --section)");
+        options.output("--html", html_, "Write a section for the page of a run (fmha verify --section)");
         options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
     int run(const Streams& streams) override {

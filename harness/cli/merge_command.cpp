@@ -83,13 +83,13 @@ class MergeCommand final : public Command {
         options.option("--not-run-budget", not_run_budget_,
                        "Number of results that a green run may have not run");
         options.flag("--strict", strict_, "A case whose data type the architecture lacks makes the run red");
-        options.option("--ledger", ledger_,
+        options.output("--ledger", ledger_,
                        "Of shards with --catalogue: write a line for each kernel: name, account, and the "
                        "rule or reason");
         store_.declare(options);
-        options.option("--json", json_, "Write the results as JSON");
-        options.option("--junit", junit_, "Write JUnit XML");
-        options.option("--html", html_, "Write the report page");
+        options.output("--json", json_, "Write the results as JSON");
+        options.output("--junit", junit_, "Write JUnit XML");
+        options.output("--html", html_, "Write the report page");
     }
     int run(const Streams& streams) override {
         if (not_run_budget_ < 0) throw InputError("--not-run-budget: allowed: 0 and above");

@@ -26,6 +26,13 @@ std::string refuse_empty(const std::string& text) {
     return text.empty() ? "an empty value is not allowed" : "";
 }
 
+/// Many programs take "-" for standard output, and a file of that name would be found late.
+std::string refuse_dash(const std::string& text) {
+    return text == "-"
+               ? "\"-\" is not allowed, standard output has the verdict; allowed: a path, ./- for that name"
+               : refuse_empty(text);
+}
+
 /// CLI11's sentence about such a word is "Could not convert".
 template <class Number>
 std::string refuse_other_than(const std::string& what, const std::string& text) {
@@ -56,6 +63,14 @@ void OptionSet::option(const std::string& names, std::string& target, const std:
 
 void OptionSet::required_option(const std::string& names, std::string& target, const std::string& help) {
     app_.add_option(names, target, help)->capture_default_str()->required()->check(refuse_empty);
+}
+
+void OptionSet::output(const std::string& names, std::string& target, const std::string& help) {
+    app_.add_option(names, target, help)->capture_default_str()->check(refuse_dash);
+}
+
+void OptionSet::required_output(const std::string& names, std::string& target, const std::string& help) {
+    app_.add_option(names, target, help)->capture_default_str()->required()->check(refuse_dash);
 }
 
 void OptionSet::option(const std::string& names, std::int64_t& target, const std::string& help) {

@@ -23,6 +23,9 @@ class OptionSet {
     void flag(const std::string& names, bool& target, const std::string& help);
     void option(const std::string& names, std::string& target, const std::string& help);
     void required_option(const std::string& names, std::string& target, const std::string& help);
+    /// A file or folder that the command writes. "-" is refused: standard output belongs to the verdict.
+    void output(const std::string& names, std::string& target, const std::string& help);
+    void required_output(const std::string& names, std::string& target, const std::string& help);
     void option(const std::string& names, std::int64_t& target, const std::string& help);
     void option(const std::string& names, std::uint64_t& target, const std::string& help);
     void option(const std::string& names, double& target, const std::string& help);

@@ -80,7 +80,7 @@ void ParityCommand::declare(OptionSet& options) {
                  "duplicate names, broken validation rules, dead kernels, holes");
     options.option("--cases", cases_, "folder of case files for --consistency (default: the source tree's)");
     options.option("--examples", examples_, "names shown for each difference");
-    options.option("--report", report_dir_,
+    options.output("--report", report_dir_,
                    "write parity.json, parity.txt and parity.html into this folder too");
     store_.declare(options);
     options.choice("--format", format_, {"text", "json"},

@@ -53,7 +53,7 @@ class PlanCommand final : public Command {
         options.list("--prefer", preferred_,
                      "a heuristic: names of kernels, or globs, in order; the first that takes the problem is "
                      "chosen, else the policy chooses");
-        options.option("--export", export_,
+        options.output("--export", export_,
                        "write the kernels that are planned on as registry.json "
                        "(dispatcher/registry/export.schema.json); needs no "
                        "problem");

@@ -30,7 +30,7 @@ class ReferenceCommand final : public Command {
         options.option(
             "--tensors", tensors_,
             "Folder with q.npy, k.npy, v.npy …; without it the case's own data are used and written out");
-        options.required_option("--out", out_, "Folder for o.npy, lse.npy and randval.npy");
+        options.required_output("--out", out_, "Folder for o.npy, lse.npy and randval.npy");
         options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
     int run(const Streams& streams) override {

@@ -11,7 +11,7 @@
 namespace fmha::cli {
 
 void StoreOption::declare(OptionSet& options) {
-    options.option("--store", file_,
+    options.output("--store", file_,
                    "Append the run to this SQLite file, which `fmha history` and `fmha gate` read");
 }
 

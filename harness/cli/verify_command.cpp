@@ -67,7 +67,7 @@ class VerifyCommand final : public Command {
         options.flag("--fail-fast", fail_fast_, "End the run at the first case that makes it red");
         options.option("--shrink", shrink_,
                        "Make the first so many red cases smaller, half a minute each (see fmha shrink)");
-        options.option(
+        options.output(
             "--journal", journal_,
             "Append every outcome to this file as soon as it is known, so that the same command continues a "
             "run that was stopped or killed");

@@ -15,9 +15,9 @@
 namespace fmha::cli {
 
 void VerifyReports::declare(OptionSet& options) {
-    options.option("--json", json_, "Write the results as JSON");
-    options.option("--junit", junit_, "Write JUnit XML");
-    options.option("--html", html_, "Write the report page");
+    options.output("--json", json_, "Write the results as JSON");
+    options.output("--junit", junit_, "Write JUnit XML");
+    options.output("--html", html_, "Write the report page");
     options.each(
         "--section", sections_,
         "HTML section to put on the page, of `fmha gate --html`, `fmha history --html` or `fmha parity "
