@@ -48,6 +48,17 @@ std::string junit(const Verdict& verdict, const FamilyVerdict& family) {
                        family.red_findings(), cases);
 }
 
+std::string junit(const Verdict& verdict) {
+    const bool nothing = verdict.compared() == 0;
+    return fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fmha gate\">\n"
+        " <testsuite name=\"{} against {}\" tests=\"1\" failures=\"{}\" errors=\"0\" skipped=\"0\">\n"
+        "  <testcase classname=\"gate\" name=\"something was compared\" time=\"0\">{}</testcase>\n"
+        " </testsuite>\n</testsuites>\n",
+        escaped(verdict.after), escaped(verdict.before), nothing ? 1 : 0,
+        nothing ? "<failure type=\"gate\" message=\"nothing was compared\"/>" : "");
+}
+
 namespace {
 
 /// Findings of one family and kind that stand in sight: a family that is red as a whole must not hide the others.

@@ -64,7 +64,7 @@ class GateCommand final : public Command {
             "--only", only_,
             "With --accept: only findings of this kind (count, spill, …), or whose name has this text");
         options.output("--junit", junit_,
-                       "Write JUnit XML, one file a family, into this folder");
+                       "Write JUnit XML into this folder, one file a family, and gate.xml for the whole");
         options.output("--html", html_, "Write a section for the page of a run (`fmha verify --section`)");
         options.output("--json", json_, "Write the verdict as JSON");
         options.choice("--format", format_, {"text", "json"}, "Format of standard output");
@@ -108,7 +108,7 @@ class GateCommand final : public Command {
         require_different({{"--against", against_}, {"--html", html_}, {"--json", json_}});
         for (const std::string& file : {html_, json_})
             if (!file.empty()) system::check_writable(file);
-        if (!junit_.empty()) system::check_writable(std::filesystem::path(junit_) / "fwd.xml");
+        if (!junit_.empty()) system::check_writable(std::filesystem::path(junit_) / "gate.xml");
     }
 
     Side side_before(const store::Store& store) const {
@@ -129,6 +129,7 @@ class GateCommand final : public Command {
             if (junit_.empty()) return;
             for (const auto& family : verdict.families)
                 system::write_file(std::filesystem::path(junit_) / (family.family + ".xml"),
+            system::write_file(std::filesystem::path(junit_) / "gate.xml", reports::junit(verdict));
                                    reports::junit(verdict, family));
         });
         attempt([&] {

@@ -280,9 +280,13 @@ TEST(Gate, ASeriesThatWasNotRunIsRedAndNothingIsRed) {
     const Ran ran = gate(folder);
     EXPECT_EQ(ran.code, 1);
     EXPECT_THAT(ran.out, HasSubstr("series_lost verify host gfx950"));
-    const Ran nothing = test::run({"gate", "--store", folder / "new.db", "--against", folder / "new.db"});
+    const Ran nothing = test::run(
+        {"gate", "--store", folder / "new.db", "--against", folder / "new.db", "--junit", folder / "junit"});
     EXPECT_EQ(nothing.code, 1);
     EXPECT_THAT(nothing.out, HasSubstr("RED, nothing was compared"));
+    EXPECT_THAT(system::read_file(folder / "junit/gate.xml"),
+                AllOf(HasSubstr("failures=\"1\""),
+                      HasSubstr("<failure type=\"gate\" message=\"nothing was compared\"")));
 }
 
 TEST(Gate, AFullDiskTakesOneFileAndNoOther) {
@@ -314,6 +318,7 @@ TEST(Gate, ComparesCommitsWithinAStoreAndWritesReports) {
     const std::string xml = system::read_file(folder / "junit/fwd.xml");
     EXPECT_THAT(xml, HasSubstr("failures=\"1\""));
     EXPECT_FALSE(std::filesystem::exists(folder / "junit/bwd.xml"));
+    EXPECT_THAT(system::read_file(folder / "junit/gate.xml"), HasSubstr("failures=\"0\""));
     const std::string html = system::read_file(folder / "gate.html");
     EXPECT_THAT(
         html,
