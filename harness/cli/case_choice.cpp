@@ -48,7 +48,9 @@ std::vector<Case> CaseChoice::of_shard(const std::vector<Case>& all) {
     const harness::Shard here = shard();
     if (here.count == 1) return all;
     std::map<std::string, double> seconds;
-    if (std::filesystem::exists(of_.store.file()))
+    std::error_code none;
+    // The run may be the first one of an empty file.
+    if (const auto bytes = std::filesystem::file_size(of_.store.file(), none); !none && bytes > 0)
         seconds = store::Store(of_.store.file(), store::Access::read)
                       .case_seconds(of_.run.target_name(), of_.processes.arch());
     if (seconds.empty()) return harness::take_shard(all, here);

@@ -75,6 +75,8 @@ class GateCommand final : public Command {
         if (!family_.empty()) family = parse_option<ApiFamily>("--family", family_);
         regression::Budget budget;
         for (const std::string& text : budgets_) apply_budget(text, budget);
+        // Acceptance makes no store of a file that is none.
+        if (accept_) static_cast<void>(store::Store(store_, store::Access::read));
         const store::Store store(store_, accept_ ? store::Access::write : store::Access::read);
         const Side before = side_before(store);
         const Side after = regression::newest(store);
@@ -127,9 +129,9 @@ class GateCommand final : public Command {
         Attempts attempt;
         attempt([&] {
             if (junit_.empty()) return;
+            system::write_file(std::filesystem::path(junit_) / "gate.xml", reports::junit(verdict));
             for (const auto& family : verdict.families)
                 system::write_file(std::filesystem::path(junit_) / (family.family + ".xml"),
-            system::write_file(std::filesystem::path(junit_) / "gate.xml", reports::junit(verdict));
                                    reports::junit(verdict, family));
         });
         attempt([&] {

@@ -83,6 +83,8 @@ class Database {
     void run(const std::string& sql) const;
     /// The first value of the first row; 0 without one.
     std::int64_t number(std::string_view sql) const;
+    /// Whether nothing is defined in it, as in a file of zero bytes.
+    bool empty() const { return number("SELECT count(*) FROM sqlite_master") == 0; }
     std::int64_t last_row() const;
     const std::filesystem::path& file() const { return file_; }
     /// Throws the InputError of the last call, which gave `code`.

@@ -91,7 +91,7 @@ std::int64_t newest_schema() {
 }
 
 std::int64_t schema_of(const Database& database) {
-    if (database.number("SELECT count(*) FROM sqlite_master") == 0) return 0;
+    if (database.empty()) return 0;
     if (database.number("PRAGMA application_id") != application)
         throw InputError(fmt::format("{}: is no store of fmha: it is a database of something else",
                                      database.file().string()));
@@ -104,7 +104,7 @@ void migrate(const Database& database) {
         if (version > newest_schema())
             throw InputError(fmt::format("{}: was written by a newer fmha, with schema {}; this one knows {}",
                                          database.file().string(), version, newest_schema()));
-        if (version < 1 && database.number("SELECT count(*) FROM sqlite_master") > 0)
+        if (version < 1 && !database.empty())
             throw InputError(fmt::format("{}: is damaged: it has tables, and schema {}, which no fmha wrote",
                                          database.file().string(), version));
         return version;

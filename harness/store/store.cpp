@@ -54,9 +54,13 @@ void read_margins(std::int64_t result, CaseResult& into, Statement& margins) {
 
 Store::Store(const std::filesystem::path& file, Access access, std::chrono::milliseconds patience)
     : database_(std::make_unique<Database>(file, access, patience)) {
-    if (access == Access::read && schema_of(*database_) < newest_schema())
+    if (access == Access::read) {
+        const std::int64_t schema = schema_of(*database_);
+        if (schema == 0 && database_->empty())
+            throw InputError(fmt::format("{}: is empty, it is no store", database_->file().string()));
         // Only a writer can bring it up to date.
-        database_ = std::make_unique<Database>(file, Access::write, patience);
+        if (schema < newest_schema()) database_ = std::make_unique<Database>(file, Access::write, patience);
+    }
     migrate(*database_);
 }
 

@@ -20,7 +20,7 @@ class Store {
     static constexpr std::chrono::milliseconds usual_patience = std::chrono::seconds(30);
 
     /// Opens `file`, creates it when it is not there and `access` is to write, and brings it to the newest schema. Throws
-    /// InputError: unreadable, of something else, of a newer program.
+    /// InputError: unreadable, of something else, of a newer program, and to read also a file without a store in it.
     Store(const std::filesystem::path& file, Access access,
           std::chrono::milliseconds patience = usual_patience);
 

@@ -289,6 +289,25 @@ TEST(Gate, ASeriesThatWasNotRunIsRedAndNothingIsRed) {
                       HasSubstr("<failure type=\"gate\" message=\"nothing was compared\"")));
 }
 
+TEST(Gate, AFileThatIsNoStoreStaysAsItIs) {
+    const Scratch folder;
+    keep(folder / "old.db", "aaaa", usual());
+    for (const std::vector<std::string>& more :
+         {std::vector<std::string>{}, {"--accept", "--reason", "right"}}) {
+        const Ran missing = gate(folder, more);
+        EXPECT_THAT(missing.err, HasSubstr("new.db: there is no such file"));
+        EXPECT_FALSE(std::filesystem::exists(folder / "new.db"));
+    }
+    system::write_file(folder / "new.db", "");
+    for (const std::vector<std::string>& more :
+         {std::vector<std::string>{}, {"--accept", "--reason", "right"}}) {
+        const Ran empty = gate(folder, more);
+        EXPECT_EQ(empty.code, 2);
+        EXPECT_THAT(empty.err, HasSubstr("new.db: is empty, it is no store"));
+        EXPECT_EQ(std::filesystem::file_size(folder / "new.db"), 0U);
+    }
+}
+
 TEST(Gate, AFullDiskTakesOneFileAndNoOther) {
     const Scratch folder;
     keep(folder / "old.db", "aaaa", usual());

@@ -98,6 +98,12 @@ TEST(Store, RefusesWhatIsNoneInASentence) {
         return refusal([&] { const Store store(file, access); });
     };
     EXPECT_EQ(opened(Access::read), file + ": there is no such file");
+    std::ofstream(file).close();
+    EXPECT_EQ(opened(Access::read), file + ": is empty, it is no store");
+    EXPECT_EQ(std::filesystem::file_size(file), 0U);
+    run_sql(file, "CREATE TABLE mine(a); DROP TABLE mine");
+    EXPECT_EQ(opened(Access::read), file + ": is empty, it is no store");
+    std::filesystem::remove(file);
     std::ofstream(file) << std::string(5000, 'x');
     EXPECT_EQ(opened(), file + ": is no store of fmha: it is no SQLite file");
     EXPECT_EQ(opened(Access::read), file + ": is no store of fmha: it is no SQLite file");
