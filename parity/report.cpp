@@ -87,13 +87,13 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
-std::string row_html(const Check& check) {
+std::string row_html(const Check& check, bool ok) {
     const SetDifference none;
     const SetDifference& d = check.difference ? *check.difference : none;
     return fmt::format(
         "<tr class=\"{}\"><td>{}</td><td>{} {}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-        check.ok() ? "pass" : "fail", escaped(check.subject), check.compared, escaped(check.unit),
-        d.lost_count(), d.gained_count(), d.renamed_count(), check.failures.size());
+        ok ? "pass" : "fail", escaped(check.subject), check.compared, escaped(check.unit), d.lost_count(),
+        d.gained_count(), d.renamed_count(), check.failures.size());
 }
 
 } // namespace
@@ -117,19 +117,20 @@ std::int64_t AuditReport::compared() const {
     return total;
 }
 
+bool AuditReport::ok(const Check& check) const {
+    return differences_are_failures ? !check.differs() : check.failures.empty();
+}
+
 bool AuditReport::ok() const {
-    if (compared() == 0) return false;
-    return std::all_of(checks.begin(), checks.end(), [&](const Check& check) {
-        return differences_are_failures ? check.ok() : check.failures.empty();
-    });
+    return compared() > 0 && std::ranges::all_of(checks, [&](const Check& check) { return ok(check); });
 }
 
 std::string AuditReport::verdict() const {
     if (compared() == 0) return "nothing was compared, which is a failure";
     const auto red =
-        std::count_if(checks.begin(), checks.end(), [](const Check& check) { return !check.ok(); });
+        std::count_if(checks.begin(), checks.end(), [](const Check& check) { return check.differs(); });
     if (red == 0) return fmt::format("as expected: {} checks", checks.size());
-    return fmt::format("{} of {} checks differ", red, checks.size());
+    return fmt::format("{} of {} checks differ{}", red, checks.size(), ok() ? ", which is no failure" : "");
 }
 
 std::string to_text(const AuditReport& report, std::size_t examples) {
@@ -145,10 +146,10 @@ std::string to_text(const AuditReport& report, std::size_t examples) {
                                 check.difference->gained_count(), check.difference->renamed_count());
         else
             text += fmt::format("{:>25}", "");
-        text += check.ok() ? "  ok\n" : "  differs\n";
+        text += check.differs() ? "  differs\n" : "  ok\n";
     }
     for (const Check& check : report.checks) {
-        if (check.ok() && check.notes.empty()) continue;
+        if (!check.differs() && check.notes.empty()) continue;
         text += fmt::format("\n{}\n", check.subject);
         for (const std::string& failure : check.failures) text += fmt::format("  {}\n", failure);
         if (check.difference) text += difference_text(*check.difference, examples);
@@ -160,8 +161,9 @@ std::string to_text(const AuditReport& report, std::size_t examples) {
 Json to_json(const AuditReport& report) {
     auto checks = Json::array();
     for (const Check& check : report.checks) {
-        Json entry = {{"subject", check.subject}, {"ok", check.ok()},           {"compared", check.compared},
-                      {"unit", check.unit},       {"failures", check.failures}, {"notes", check.notes}};
+        Json entry = {{"subject", check.subject},   {"ok", report.ok(check)}, {"differs", check.differs()},
+                      {"compared", check.compared}, {"unit", check.unit},     {"failures", check.failures},
+                      {"notes", check.notes}};
         if (check.difference) entry["difference"] = difference_json(*check.difference);
         checks.push_back(std::move(entry));
     }
@@ -178,10 +180,10 @@ std::string to_html_section(const AuditReport& report, std::size_t examples) {
                     "<tr><th>list</th><th>compared</th><th>lost</th><th>gained</th><th>renamed</th>"
                     "<th>failures</th></tr>\n",
                     escaped(report.title), report.ok() ? "pass" : "fail", escaped(report.verdict()));
-    for (const Check& check : report.checks) html += row_html(check);
+    for (const Check& check : report.checks) html += row_html(check, report.ok(check));
     html += "</table>\n";
     for (const Check& check : report.checks) {
-        if (check.ok()) continue;
+        if (!check.differs()) continue;
         std::string details;
         for (const std::string& failure : check.failures) details += failure + "\n";
         if (check.difference) details += difference_text(*check.difference, examples);

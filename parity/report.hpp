@@ -25,7 +25,8 @@ struct Check {
     std::map<std::string, std::int64_t>
         counts{}; ///< kernels of each family's widest list, where one is counted
 
-    bool ok() const { return failures.empty() && (!difference || difference->empty()); }
+    /// It has failures, or its sides are not the same.
+    bool differs() const { return !failures.empty() || (difference && !difference->empty()); }
 };
 
 /// The result of an audit. An audit that compared nothing has failed.
@@ -36,8 +37,10 @@ struct AuditReport {
     bool differences_are_failures = true;
 
     std::int64_t compared() const;
+    /// Whether this check, or every one and something was compared, leaves nothing to mend.
+    bool ok(const Check& check) const;
     bool ok() const;
-    /// Why it is not ok when no check says so; empty otherwise.
+    /// One sentence on what was found.
     std::string verdict() const;
 };
 

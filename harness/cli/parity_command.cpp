@@ -73,7 +73,8 @@ void ParityCommand::declare(OptionSet& options) {
     options.list("--api", apis_, "APIs to compare with the checkout (default: all)");
     options.list("--profile", profiles_, "profiles or receipt numbers to compare (default: ck_default)");
     options.list("--masks", masks_, "mask vocabularies to compare with the checkout (default: simplified)");
-    options.pair("--between", between_, "compare two of our rule sets; rules means claim");
+    options.pair("--between", between_,
+                 "compare two of our rule sets; rules means claim. That they differ is no failure");
     options.flag("--smoke", smoke_,
                  "names, inputs and planned kernels of the smoke tier against parity/cases/smoke.txt");
     options.flag("--consistency", consistency_,

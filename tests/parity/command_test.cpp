@@ -286,7 +286,22 @@ TEST(Parity, ComparesRuleSetsByCause) {
     EXPECT_EQ(ran.code, all_well) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("because claim has no fwd kernel with the data type mxfp4"));
     EXPECT_THAT(ran.out, HasSubstr("because ck has no batch-prefill kernel with the mode batch"));
+    EXPECT_THAT(ran.out, HasSubstr("1 of 1 checks differ, which is no failure"));
     EXPECT_EQ(test::run({"parity", "--between", "claim", "claim", "--arch", "gfx950"}).code, all_well);
+}
+
+// A program must not read that all is well and one of its parts is not.
+TEST(Parity, AKnownDifferenceIsOkForTheCheckAsForTheWhole) {
+    for (const auto& [right, differ] : {std::pair{"rules", true}, {"ck", false}}) {
+        const auto ran =
+            test::run({"parity", "--between", "ck", right, "--arch", "gfx90a", "--format", "json"});
+        EXPECT_EQ(ran.code, all_well) << ran.err;
+        const auto report = nlohmann::json::parse(ran.out);
+        EXPECT_EQ(report["ok"], true);
+        ASSERT_EQ(report["checks"].size(), 1U);
+        EXPECT_EQ(report["checks"][0]["ok"], true);
+        EXPECT_EQ(report["checks"][0]["differs"], differ);
+    }
 }
 
 } // namespace
