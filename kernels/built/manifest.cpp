@@ -315,8 +315,8 @@ Manifest manifest_from_json(std::string_view text, const std::string& where) {
     const Json document = parse_strict_json(text, where);
     Reader in(document, where);
     if (const std::int64_t version = in.count("schema_version"); version != schema_version)
-        throw InputError(fmt::format("{}: {} is not known; allowed: {}; build the kernels again",
-                                     in.place("schema_version"), version, schema_version));
+        throw OtherVersion(fmt::format("{}: {} is not known; allowed: {}; build the kernels again",
+                                       in.place("schema_version"), version, schema_version));
     Manifest manifest;
     const Json& objects = in.array("objects");
     for (std::size_t i = 0; i < objects.size(); ++i)

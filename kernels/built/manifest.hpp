@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/error.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "kernels/built/loop_model.hpp"
 
@@ -76,8 +77,14 @@ std::string symbol_of(std::string_view kernel_name);
 
 std::string to_json(const Manifest& manifest);
 
+/// A manifest of another program, whose kernels this one cannot load.
+class OtherVersion : public InputError {
+  public:
+    using InputError::InputError;
+};
+
 /// Strict inverse of `to_json`. Throws InputError that names `where`, the key and the value for unknown or missing keys, wrong types
-/// and an unknown schema_version. So do an identifier that is not that of the configuration, a symbol, name or configuration
+/// and, as OtherVersion, an unknown schema_version. So do an identifier that is not that of the configuration, a symbol, name or configuration
 /// that appears twice, a file outside of the folder, and an arch that differs from its kernels'.
 Manifest manifest_from_json(std::string_view text, const std::string& where);
 

@@ -66,12 +66,18 @@ class Build {
 
   private:
     /// A folder holds the kernels of one selection, and nobody would tell that those of another one are gone.
-    void check_others() const {
+    void check_others() {
+        if (!fs::exists(file(std::string(built::manifest_file)))) return;
         built::Manifest before;
         try {
             before = built::read_manifest(options_.folder);
-        } catch (const InputError&) {
-            return; // nothing can be loaded from there
+        } catch (const built::OtherVersion& error) {
+            result_.warnings.push_back(fmt::format("{}, as happens now", error.what()));
+            return;
+        } catch (const InputError& error) {
+            throw InputError(fmt::format("{}; so nobody can tell which kernels the folder holds: fmha build "
+                                         "--replace lets them go, another folder keeps them",
+                                         error.what()));
         }
         std::unordered_set<std::string_view> asked;
         for (const NamedKernel& kernel : selection_.kernels) asked.insert(kernel.name);

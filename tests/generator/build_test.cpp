@@ -82,8 +82,30 @@ TEST(Build, KernelsOfAnotherSelectionAreNotRemovedUnasked) {
     auto options = fake.options("out");
     options.replace = true;
     EXPECT_THAT(build(others, fake.tools(others), options).manifest.objects, SizeIs(6));
-    system::write_file(fake.folder("out") / built::manifest_file, "{}");
-    EXPECT_THAT(build_in(fake, "out", first).manifest.objects, SizeIs(2)) << "nothing could be loaded";
+}
+
+TEST(Build, KernelsOfADamagedManifestAreNotForgotten) {
+    const FakeCompiler fake;
+    const Selection all = eight();
+    Selection first = all;
+    first.kernels.resize(2);
+    build_in(fake, "out", all);
+    const fs::path file = fake.folder("out") / built::manifest_file;
+    const std::string whole = system::read_file(file);
+    for (const std::string& damaged : {whole.substr(0, whole.size() / 2), std::string(), std::string("{}")}) {
+        system::write_file(file, damaged);
+        EXPECT_THAT([&] { build_in(fake, "out", first); },
+                    testing::ThrowsMessage<InputError>(
+                        AllOf(HasSubstr(file.string()), HasSubstr("fmha build --replace lets them go"))));
+        EXPECT_EQ(system::read_file(file), damaged);
+    }
+    auto options = fake.options("out");
+    options.replace = true;
+    EXPECT_THAT(build(first, fake.tools(first), options).manifest.objects, SizeIs(2));
+    system::write_file(file, R"({"schema_version": 1, "objects": [], "missing": []})");
+    const auto renewed = build_in(fake, "out", first);
+    EXPECT_THAT(renewed.manifest.objects, SizeIs(2));
+    EXPECT_THAT(renewed.warnings, testing::ElementsAre(HasSubstr("schema_version: 1 is not known")));
 }
 
 TEST(Build, HeldUpWarpGroupsFail) {
