@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
+#include "harness/cli/beside.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/run/kernel_dims.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -21,7 +22,7 @@ void CaseChoice::declare(OptionSet& options) {
         "Case files, folders, an upstream shape matrix (*.yaml), or printed names of single cases; "
         "without any, every case file");
     options.choice("--tier,--category", tier_, {"smoke", "full", "nightly"},
-                   "Highest tier to run; a tier includes the lower ones");
+                   "Highest tier to run; a tier includes the lower ones (default: smoke)");
     options.option("--family,--variant", family_, "Only cases of this kernel family; all: of every one");
     options.option("--seed", seed_,
                    "Give every case another seed, derived from this one and the case's name");
@@ -34,7 +35,9 @@ void CaseChoice::declare(OptionSet& options) {
 void CaseChoice::check() const {
     if (!of_.catalogue.on() && !family_.empty() && family_ != "all")
         static_cast<void>(parse_option<ApiFamily>("--family", family_));
-    if (of_.catalogue.on() && seed_) throw InputError("--seed and --catalogue exclude one another");
+    // Each kernel of a list is run once, on data that follow from its name.
+    if (of_.catalogue.on())
+        refuse_beside("--catalogue", {{seed_.has_value(), "--seed"}, {!tier_.empty(), "--tier"}});
 }
 
 std::vector<Case> CaseChoice::all() {
@@ -81,11 +84,15 @@ std::string CaseChoice::words() const {
                        of_.catalogue.on() ? "list " + of_.catalogue.words()
                        : names_.empty()   ? "all"
                                           : fmt::format("{}", fmt::join(names_, " ")),
-                       tier_, family_);
+                       tier(), family_);
+}
+
+std::string CaseChoice::tier() const {
+    return tier_.empty() ? "smoke" : tier_;
 }
 
 harness::LoadOptions CaseChoice::load_options() {
-    harness::LoadOptions load{.root = of_.run.root(), .tier = *parse_enum<harness::Tier>(tier_)};
+    harness::LoadOptions load{.root = of_.run.root(), .tier = *parse_enum<harness::Tier>(tier())};
     load.family = parse_enum<ApiFamily>(family_);
     load.run_seed = seed_;
     load.kernel_dims = [this](ApiFamily family) {

@@ -52,10 +52,11 @@ class CaseChoice {
 
   private:
     harness::LoadOptions load_options();
+    std::string tier() const;
 
     Of of_;
     std::vector<std::string> names_;
-    std::string tier_ = "smoke", family_, shard_, balance_;
+    std::string tier_, family_, shard_, balance_;
     std::optional<std::uint64_t> seed_;
 };
 
