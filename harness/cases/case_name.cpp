@@ -21,15 +21,28 @@ std::size_t value_end(std::string_view text) {
     return text.size();
 }
 
+/// The bracket that the one at the end of `text` closes. Values may be lists, and folders may have brackets in their names.
+std::size_t opening_bracket(std::string_view text) {
+    int open = 0;
+    for (auto i = text.size(); i-- > 0;) {
+        open += text[i] == ']' ? 1 : text[i] == '[' ? -1 : 0;
+        if (open == 0) return i;
+    }
+    return std::string_view::npos;
+}
+
 } // namespace
 
-std::optional<SplitName> split_name(std::string_view name) {
+std::optional<SplitName> split_name(std::string_view name,
+                                    const std::function<bool(const std::string&)>& is_stem) {
     SplitName parts;
-    const auto bracket = name.find('[');
+    const auto bracket = name.rfind('[');
     const auto at = name.rfind('@');
-    if (bracket == std::string_view::npos && at == std::string_view::npos) return std::nullopt;
+    if ((bracket == std::string_view::npos && at == std::string_view::npos) || is_stem(std::string(name)))
+        return std::nullopt;
     auto rest = name;
-    if (at != std::string_view::npos && (bracket == std::string_view::npos || at > name.rfind(']'))) {
+    const auto closing = name.rfind(']');
+    if (at != std::string_view::npos && (closing == std::string_view::npos || at > closing)) {
         std::uint64_t seed = 0;
         const auto digits = name.substr(at + 1);
         const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
@@ -39,10 +52,12 @@ std::optional<SplitName> split_name(std::string_view name) {
         parts.seed = seed;
         rest = name.substr(0, at);
     }
-    if (bracket != std::string_view::npos) {
-        if (!rest.ends_with(']')) throw InputError(fmt::format("{}: '[' without a closing ']'", name));
-        parts.overrides = rest.substr(bracket + 1, rest.size() - bracket - 2);
-        rest = rest.substr(0, bracket);
+    if (bracket != std::string_view::npos && !is_stem(std::string(rest))) {
+        const auto opening = rest.ends_with(']') ? opening_bracket(rest) : std::string_view::npos;
+        if (opening == std::string_view::npos)
+            throw InputError(fmt::format("{}: '[' without a closing ']'", name));
+        parts.overrides = rest.substr(opening + 1, rest.size() - opening - 2);
+        rest = rest.substr(0, opening);
     }
     parts.stem = rest;
     return parts;

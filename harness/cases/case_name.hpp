@@ -3,6 +3,7 @@
 #include "harness/cases/case_fields.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,8 +26,9 @@ struct SplitName {
     std::optional<std::uint64_t> seed;
 };
 
-/// "stem[overrides]@seed" into its parts; nullopt for text that is not the name of one case. InputError for a bracket that is not
-/// closed and for a seed that is no number.
-std::optional<SplitName> split_name(std::string_view name);
+/// "stem[overrides]@seed" into its parts; nullopt for text that is not the name of one case. `is_stem` tells whether
+/// a text with brackets or "@" is the name of a file or folder. InputError for a bracket that is not closed and for a seed that is no number.
+std::optional<SplitName> split_name(std::string_view name,
+                                    const std::function<bool(const std::string&)>& is_stem);
 
 } // namespace fmha::harness

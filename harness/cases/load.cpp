@@ -12,8 +12,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
+#include <system_error>
 
 namespace fmha::harness {
 namespace {
@@ -61,11 +63,30 @@ std::vector<fs::path> files_below(const fs::path& folder) {
     return files;
 }
 
-/// The file or folder that `name` stands for: as given, or below the root, with or without ".json".
+/// The places where the file or folder `name` may be: below the root or as given, with or without ".json".
+std::array<fs::path, 4> places_of(const std::string& name, const fs::path& root) {
+    return {root / (name + ".json"), root / name, fs::path(name), fs::path(name + ".json")};
+}
+
+/// Names of cases may be longer than those of files.
+bool is_there(const fs::path& path) {
+    std::error_code ignored;
+    return fs::exists(path, ignored);
+}
+
+/// The parts of the name of a case, whose file may have brackets in its own name.
+std::optional<SplitName> parts_of(std::string_view name, const fs::path& root) {
+    return split_name(name, [&](const std::string& stem) {
+        const auto matrix = matrix_path(stem).generic_string();
+        return (!matrix.empty() && stem.find_first_of("[@", matrix.size()) == std::string::npos) ||
+               std::ranges::any_of(places_of(stem, root), is_there);
+    });
+}
+
+/// The file or folder that `name` stands for.
 fs::path find_path(const std::string& name, const fs::path& root) {
-    for (const auto& candidate :
-         {root / (name + ".json"), root / name, fs::path(name), fs::path(name + ".json")})
-        if (fs::exists(candidate)) return candidate;
+    for (const auto& candidate : places_of(name, root))
+        if (is_there(candidate)) return candidate;
     std::vector<std::string> stems;
     if (fs::is_directory(root))
         for (const fs::path& file : any_files_below(root)) stems.push_back(stem_of(file, root));
@@ -120,7 +141,7 @@ std::uint64_t case_seed(std::uint64_t run_seed, std::string_view name) {
 }
 
 Case load_case(std::string_view name, const fs::path& root) {
-    const auto parts = split_name(name);
+    const auto parts = parts_of(name, root);
     if (!parts) throw InputError(fmt::format("{}: not the name of one case, which ends in \"@seed\"", name));
     if (!matrix_path(parts->stem).empty())
         return load_matrix_case(parts->stem, parts->overrides, parts->seed);
@@ -141,7 +162,7 @@ std::vector<Case> load_cases(const std::vector<std::string>& arguments, const Lo
     std::vector<Case> cases;
     const auto everything = std::vector<std::string>{options.root.string()};
     for (const auto& argument : arguments.empty() ? everything : arguments) {
-        if (!fs::exists(argument) && split_name(argument)) {
+        if (!is_there(argument) && parts_of(argument, options.root)) {
             cases.push_back(load_case(argument, options.root));
             if (const ApiFamily family = cases.back().family; family != options.family.value_or(family))
                 throw InputError(fmt::format("{}: is a case of {}, not of {}", argument, to_string(family),
@@ -179,7 +200,7 @@ std::vector<std::pair<std::string, PairTable>> pair_tables(const std::vector<std
 std::vector<std::string> left_out(const std::vector<std::string>& arguments, const LoadOptions& options) {
     std::vector<std::string> sentences;
     for (const auto& argument : arguments) {
-        if (!fs::exists(argument) && split_name(argument)) continue;
+        if (!is_there(argument) && parts_of(argument, options.root)) continue;
         const auto path = find_path(argument, options.root);
         if (fs::is_directory(path) || !is_matrix(path)) continue;
         for (const auto& [section, family, shapes] : count_shapes(path, options.tier))

@@ -4,6 +4,8 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/mask_text.hpp"
 
@@ -128,6 +130,29 @@ TEST(CaseName, FieldsPrintAndReadBack) {
         apply_overrides(text, "name", again);
         EXPECT_EQ(again, concrete) << text;
     }
+}
+
+TEST(CaseName, OfAFileWithBracketsIsAReproducer) {
+    const system::TemporaryDirectory root;
+    const LoadOptions options{.root = root.path()};
+    for (const std::string stem : {"runs[1]/tails", "runs[1/tails", "runs]1/tails", "tails[2]", "tails[3",
+                                   "x[hdim=64]", "a@2/tails"}) {
+        system::write_file(
+            root.path() / (stem + ".json"),
+            R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": "normal", "each": {"hdim": [64, 128]}})");
+        const auto listed = load_cases({stem}, options);
+        EXPECT_EQ(listed.size(), 2U) << stem;
+        for (const Case& c : listed) EXPECT_EQ(load_cases({c.id}, options).at(0), c);
+        EXPECT_EQ(load_case(stem + "@3", root.path()).seed, 3U);
+        const Case lengths = load_case(stem + "[batch=2,seqlen_q=[1,2],length_form_q=seqlen]@4", root.path());
+        EXPECT_EQ(load_case(lengths.id, root.path()), lengths);
+    }
+    EXPECT_EQ(load_cases({"runs[1]"}, options).size(), 2U);
+    std::string lengths = "0";
+    for (int b = 1; b < 200; ++b) lengths += ",1";
+    const std::string longer =
+        "tails[2][hdim=64,batch=200,seqlen_q=[" + lengths + "],length_form_q=seqlen]@1";
+    EXPECT_EQ(load_cases({longer}, options).at(0).seqlen_q.size(), 200U);
 }
 
 TEST(CaseSeed, DependsOnRunAndNameButNotOnTheSeedInTheName) {
