@@ -61,9 +61,14 @@ class Bencher {
     BenchRow time(const Pair& pair) {
         if (!timing_) timing_ = run_.timing();
         if (!timed_ || case_ != pair.c) {
+            const Case& of = run_.cases[pair.c];
             timed_.reset();
-            planned_ = plan_case(run_.cases[pair.c], run_.source, run_.arch, run_.options);
-            timed_ = std::make_unique<CaseBench>(run_.cases[pair.c], run_.arch, *timing_, run_.options);
+            planned_ = plan_case(of, run_.source, run_.arch, run_.options);
+            try {
+                timed_ = std::make_unique<CaseBench>(of, run_.arch, *timing_, run_.options);
+            } catch (const NoRoomForTensor& error) {
+                return without_room(of, pair, error.what());
+            }
             case_ = pair.c;
         }
         const auto found = std::ranges::find(planned_.candidates, pair.kernel, &Candidate::name);
@@ -71,6 +76,15 @@ class Bencher {
             throw Error(fmt::format("{} is planned once and not again", pair.kernel));
         BenchRow row = timed_->time(*found);
         row.round = pair.round;
+        return row;
+    }
+
+    static BenchRow without_room(const Case& c, const Pair& pair, const std::string& why) {
+        BenchRow row;
+        row.name = c.id;
+        row.kernel = pair.kernel;
+        row.round = pair.round;
+        row.message = why;
         return row;
     }
 

@@ -350,6 +350,22 @@ TEST(BenchCommand, WhatCannotBeTimedIsRed) {
     EXPECT_THAT(ran.out, HasSubstr("0 measured, 0 wrong, 1 not run"));
 }
 
+// A tensor for which there is no room costs its case and not the run, with a limit or without one.
+TEST(BenchCommand, ACaseWithoutRoomIsNotRun) {
+    const std::string large = "batch=1,heads=1048576,seqlen=1048576,hdim=128",
+                      small = "batch=1,heads=1,seqlen=8,hdim=64";
+    for (const auto& [limit, sentence] :
+         {std::pair{"8", "it needs "}, {"0", "does not fit into the address space"}})
+        for (const char* workers : {"0", "1"}) {
+            const auto ran = run({"bench", "--shape", large, "--shape", small, "--memory-limit", limit,
+                                  "--workers", workers, "--seconds", "0.01"});
+            EXPECT_EQ(ran.code, 1) << ran.err;
+            EXPECT_THAT(ran.out, AllOf(HasSubstr(sentence), HasSubstr("1 measured, 0 wrong, 1 not run")));
+        }
+    EXPECT_THAT(run({"bench", "--shape", small, "--memory-limit", "-1"}).err,
+                HasSubstr("--memory-limit is -1"));
+}
+
 TEST(BenchCommand, BadInputIsASentence) {
     EXPECT_THAT(run({"bench"}).err, HasSubstr("nothing to time"));
     EXPECT_THAT(run({"bench", "--shape", "hdimm=64"}).err, HasSubstr("did you mean hdim"));
