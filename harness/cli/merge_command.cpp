@@ -46,9 +46,9 @@ std::optional<Part> part_of_report(const std::string& text, const std::string& f
     if (!document || !document->is_object() || document->value("schema", std::string()) != "fmha-verify-1")
         return std::nullopt;
     try {
-        Part part{file, document->at("identity"), {}};
-        for (const Json& result : document->at("results"))
-            part.results.push_back(harness::result_from_json(result));
+        Part part{file, document->at("identity"), harness::results_from_json(document->at("results"))};
+        if (!part.identity.is_object())
+            throw InputError(fmt::format("the identity is {}, expected an object", part.identity.dump()));
         // Cases that an interrupted run did not reach are not there.
         std::erase_if(part.results, [](const harness::CaseResult& result) {
             return result.not_run_reason == harness::NotRunReason::interrupted;

@@ -87,6 +87,16 @@ std::string identity_differences(const Json& there, const Json& here) {
 
 namespace {
 
+/// The member `key` of the identity of a part.
+template <class T>
+T member(const Part& part, const std::string& key, T otherwise) {
+    try {
+        return part.identity.value(key, std::move(otherwise));
+    } catch (const JsonError& error) {
+        throw InputError(fmt::format("{}: {} of its identity: {}", part.file, key, error.what()));
+    }
+}
+
 /// What the files hold, by shard and run; all must be of the run of the first.
 ShardRuns shard_runs(std::vector<Part>& parts, const Json& whole) {
     ShardRuns shards;
@@ -95,10 +105,10 @@ ShardRuns shard_runs(std::vector<Part>& parts, const Json& whole) {
         if (identity != whole)
             throw InputError(fmt::format("{}: belongs to another run than {}: {}", part.file,
                                          parts.front().file, identity_differences(whole, identity)));
-        const auto id = part.identity.value("run", part.file);
-        ShardRun& run = shards[part.identity.value("shard", std::uint64_t{1})][id];
+        const auto id = member(part, "run", part.file);
+        ShardRun& run = shards[member(part, "shard", std::uint64_t{1})][id];
         run.file = part.file;
-        run.cases = part.identity.value("shard_cases", std::uint64_t{0});
+        run.cases = member(part, "shard_cases", std::uint64_t{0});
         std::map<std::string, std::vector<CaseResult>> of_part;
         for (CaseResult& result : part.results) of_part[result.name].push_back(std::move(result));
         run.results.merge(of_part); // results that another file of this run has brought already stay
@@ -138,13 +148,13 @@ Merged merge(std::vector<Part> parts) {
     Merged merged;
     merged.identity = whole_identity(parts.front().identity);
     ShardRuns shards = shard_runs(parts, merged.identity);
-    const auto count = merged.identity.value("shards", std::uint64_t{1});
+    const auto count = member(parts.front(), "shards", std::uint64_t{1});
     if (count < 1 || count > most_shards)
         throw InputError(fmt::format("{}: says that its run has {} shards; allowed: 1 to {}",
                                      parts.front().file, count, most_shards));
     check_shards(shards, count, merged.problems);
     const std::size_t found = move_results(shards, merged);
-    const auto cases = merged.identity.value("cases", std::uint64_t{0});
+    const auto cases = member(parts.front(), "cases", std::uint64_t{0});
     if (found != cases && merged.problems.empty())
         merged.problems.push_back(fmt::format("the run has {} cases, the files have {}", cases, found));
     std::stable_sort(merged.results.begin(), merged.results.end(),

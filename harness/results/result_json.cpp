@@ -3,6 +3,8 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -20,7 +22,15 @@ double number_from(const Json& value) {
     const auto text = value.get<std::string>();
     if (text == "inf") return std::numeric_limits<double>::infinity();
     if (text == "-inf") return -std::numeric_limits<double>::infinity();
-    return std::numeric_limits<double>::quiet_NaN();
+    if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+    throw InputError(fmt::format("\"{}\" is no number; allowed beside numbers: nan, inf, -inf", text));
+}
+
+/// The array `key` of `object`. A loop over anything else would take its members, or none, for elements.
+const Json& list_at(const Json& object, const std::string& key) {
+    const Json& list = object.at(key);
+    if (!list.is_array()) throw InputError(fmt::format("\"{}\" is {}, expected an array", key, list.dump()));
+    return list;
 }
 
 Json gate_json(const GateVerdict& gate) {
@@ -136,6 +146,8 @@ Json to_json(const RunInfo& info) {
 }
 
 std::vector<Deviation> deviations_from_json(const Json& array) {
+    if (!array.is_array())
+        throw InputError(fmt::format("the largest deviations are {}, expected an array", array.dump()));
     std::vector<Deviation> deviations;
     for (const Json& d : array)
         deviations.push_back({d.at("tensor").get<std::string>(), d.at("b").get<std::int64_t>(),
@@ -163,14 +175,14 @@ CaseResult result_from_json(const Json& object) {
         r.labels = object.at("labels").get<std::vector<std::string>>();
         r.about = object.at("about").get<std::string>();
         r.seed = object.at("seed").get<std::uint64_t>();
-        for (const Json& gate : object.at("gates"))
+        for (const Json& gate : list_at(object, "gates"))
             r.gates.push_back({gate.at("gate").get<std::string>(), gate.at("tensor").get<std::string>(),
                                gate.at("passed").get<bool>(), gate.value("required", true),
                                number_from(gate.at("ratio")), gate.value("detail", std::string())});
         r.worst = deviations_from_json(object.at("worst"));
         if (object.contains("maps"))
-            for (const Json& map : object.at("maps")) r.maps.push_back(map_from(map));
-        for (const Json& tile : object.at("tiles"))
+            for (const Json& map : list_at(object, "maps")) r.maps.push_back(map_from(map));
+        for (const Json& tile : list_at(object, "tiles"))
             r.tiles.push_back({tile.at("family").get<std::string>(), tile.at("m0").get<std::int64_t>(),
                                tile.at("n0").get<std::int64_t>()});
         r.pattern = object.at("pattern").get<std::string>();
@@ -196,14 +208,20 @@ std::string pack(const std::vector<CaseResult>& results) {
     return array.dump();
 }
 
-std::vector<CaseResult> unpack(std::string_view text) {
+std::vector<CaseResult> results_from_json(const Json& array) {
+    if (!array.is_array())
+        throw InputError(fmt::format("the results are {}, expected an array", array.dump()));
     std::vector<CaseResult> results;
+    for (const Json& object : array) results.push_back(result_from_json(object));
+    return results;
+}
+
+std::vector<CaseResult> unpack(std::string_view text) {
     try {
-        for (const Json& object : Json::parse(text)) results.push_back(result_from_json(object));
+        return results_from_json(Json::parse(text));
     } catch (const JsonError& error) {
         throw InputError(std::string("results cannot be read: ") + error.what());
     }
-    return results;
 }
 
 } // namespace fmha::harness

@@ -16,6 +16,7 @@ Json to_json(const Deviation& deviation);
 
 /// Inverse of `to_json`; throws InputError for anything that it did not write.
 CaseResult result_from_json(const Json& object);
+std::vector<CaseResult> results_from_json(const Json& array);
 std::vector<Deviation> deviations_from_json(const Json& array);
 
 /// Several results as one line of text, and back.

@@ -180,6 +180,34 @@ TEST(Merge, NamesTheFileOfAResultThatCannotBeRead) {
     EXPECT_THAT(ran.err, HasSubstr("run.json: a result cannot be read: key \"outcome\" is missing"));
 }
 
+TEST(Merge, RefusesOtherKindsOfValuesThanReportsHave) {
+    const Scratch folder;
+    verify({"--jobs", "1", "--json", folder / "run.json"});
+    const Json whole = Json::parse(system::read_file(folder / "run.json"));
+    const auto said = [&](const std::function<void(Json&)>& change) {
+        Json run = whole;
+        change(run);
+        system::write_file(folder / "run.json", run.dump());
+        const Ran ran = merge({folder / "run.json"});
+        EXPECT_EQ(ran.code, 2) << ran.out;
+        return ran.err;
+    };
+    const auto first = [](Json& run) -> Json& { return run["results"][0]; };
+    EXPECT_THAT(said([&](Json& run) { first(run)["gates"] = 7; }),
+                HasSubstr("run.json: \"gates\" is 7, expected an array"));
+    EXPECT_THAT(said([&](Json& run) { first(run)["gates"] = Json::object(); }), HasSubstr("\"gates\" is {}"));
+    EXPECT_THAT(said([&](Json& run) { first(run)["tiles"] = "none"; }), HasSubstr("\"tiles\" is \"none\""));
+    EXPECT_THAT(said([&](Json& run) { first(run)["worst"] = true; }), HasSubstr("expected an array"));
+    EXPECT_THAT(said([&](Json& run) { first(run)["seconds"] = "long"; }),
+                HasSubstr("\"long\" is no number; allowed beside numbers: nan, inf, -inf"));
+    EXPECT_THAT(said([](Json& run) { run["results"] = 7; }),
+                HasSubstr("the results are 7, expected an array"));
+    EXPECT_THAT(said([](Json& run) { run["identity"] = 7; }),
+                HasSubstr("the identity is 7, expected an object"));
+    EXPECT_THAT(said([](Json& run) { run["identity"]["shard"] = "x"; }), HasSubstr("run.json"));
+    EXPECT_THAT(said([](Json& run) { run["identity"]["cases"] = Json::array(); }), HasSubstr("run.json"));
+}
+
 TEST(Merge, SaysThatItsStoreIsNoneBeforeTheWork) {
     const Scratch folder;
     auto files = three_shards(folder);
