@@ -16,6 +16,21 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha DESTINATION ${CM
   PATTERN dispatcher.h EXCLUDE)
 install(EXPORT fmha-targets NAMESPACE fmha:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fmha COMPONENT library)
 
+# The same for those who build without CMake: pkg-config fmha, pkg-config fmha_reference.
+file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
+file(RELATIVE_PATH libdir_from_prefix ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
+file(RELATIVE_PATH includedir_from_prefix ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+foreach(library fmha fmha_reference)
+  if(library STREQUAL "fmha")
+    set(description "C interface of fused multi-head attention kernels")
+  else()
+    set(description "Reference of fused multi-head attention in binary64")
+  endif()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/library.pc.in ${PROJECT_BINARY_DIR}/${library}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${library}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+endforeach()
+
 # Component `development` is for C++ programs that declare, register, plan and run kernels themselves: find_package(fmha COMPONENTS cpp)
 # gives them fmha::cpp, static libraries and the headers of both rooms under include/fmha/cpp.
 add_library(fmha_cpp INTERFACE)
