@@ -68,6 +68,11 @@ std::vector<Part> parts_of(const std::string& file) {
         fmt::format("{}: is neither a report (--json) nor a journal nor a store of fmha verify", file));
 }
 
+NamedFiles and_written(NamedFiles files, const NamedFiles& written) {
+    files.insert(files.end(), written.begin(), written.end());
+    return files;
+}
+
 class MergeCommand final : public Command {
   public:
     std::string_view name() const override { return "merge"; }
@@ -94,11 +99,11 @@ class MergeCommand final : public Command {
     int run(const Streams& streams) override {
         if (not_run_budget_ < 0) throw InputError("--not-run-budget: allowed: 0 and above");
         // Found out now rather than after the work.
-        require_different({{"--store", store_.file()},
-                           {"--ledger", ledger_},
-                           {"--json", json_},
-                           {"--junit", junit_},
-                           {"--html", html_}});
+        const NamedFiles written{
+            {"--ledger", ledger_}, {"--json", json_}, {"--junit", junit_}, {"--html", html_}};
+        require_different(and_written({{"--store", store_.file()}}, written));
+        // A shard is read before its file is written, and gone then. A store keeps its runs.
+        for (const std::string& file : files_) require_different(and_written({{"FILES", file}}, written));
         for (const std::string& file : {json_, junit_, html_, ledger_})
             if (!file.empty()) system::check_writable(file);
         store_.check();

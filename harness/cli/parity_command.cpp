@@ -8,6 +8,7 @@
 #include "harness/cli/case_snapshot.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/output_files.hpp"
 #include "harness/cli/progress.hpp"
 #include "harness/cli/today.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -171,7 +172,12 @@ int ParityCommand::run(const Streams& streams) {
     if (accept_) return accept(archs, streams);
     // Found out now rather than after the work.
     store_.check();
-    if (!report_dir_.empty()) system::check_writable(std::filesystem::path(report_dir_) / "parity.json");
+    for (const char* name : {"parity.json", "parity.txt", "parity.html"}) {
+        if (report_dir_.empty()) break;
+        const auto file = std::filesystem::path(report_dir_) / name;
+        require_different({{"--store", store_.file()}, {"--report", file}});
+        system::check_writable(file);
+    }
     const auto start = std::chrono::steady_clock::now();
     Progress progress(streams.err, streams.progress, 0);
     const auto report = audit(archs, [&](std::size_t done, std::size_t all, std::string_view subject) {
