@@ -244,20 +244,6 @@ void check_values_of(const Args& args, DataType type, Memory memory) {
     }
 }
 
-/// Lengths beside a list of pages, from which they follow (B-4), would silently count for nothing.
-void require_no_lengths(const BatchPrefillArgs& args) {
-    if (args.place.lookup != KvLookup::sglang_1d) return;
-    const LengthArrays& in = args.lengths;
-    for (const auto& [field, array] :
-         {std::pair{"seqlen_k", in.seqlen_k}, {"cu_seqlen_k", in.cu_seqlen_k}, {"seqstart_k", in.seqstart_k}})
-        if (array != nullptr)
-            throw ProblemError(
-                "B-4", field, "present",
-                fmt::format("{} belongs to the look-up vllm_2d and must be NULL: keys in a list of "
-                            "pages follow from kv_indptr and kv_last_page_lens",
-                            field));
-}
-
 /// The lengths that the offsets of a packed batch give, where their caller has them on the host too.
 PackedLengths stated_lengths(const fmha_bwd_args& in) {
     if (in.host_seqstart_q == nullptr && in.host_seqstart_k == nullptr) return {};
@@ -283,7 +269,6 @@ Call read_call(const void* args, const ArchName& arch, Memory memory) {
     call.problem.max_seqlen_k = in->shape.max_seqlen_k;
     validate(call.problem);
     check_values_of(converted_args, read.traits().data_type, memory);
-    if constexpr (std::same_as<Args, BatchPrefillArgs>) require_no_lengths(converted_args);
     call.arguments = converted_args;
     if constexpr (requires { in->host_seqstart_q; }) call.lengths = stated_lengths(*in);
     return call;

@@ -189,7 +189,7 @@ typedef struct fmha_quant {
 } fmha_quant;
 
 /* Where keys and values lie. All NULL and 0: contiguous, entry b in slot b. Keys of an entry in a list of pages (kv_indptr) follow
- * from the list and kv_last_page_lens; their lengths in fmha_lengths must be NULL (B-4). */
+ * from the list and kv_last_page_lens; their lengths in fmha_lengths are not looked at. */
 typedef struct fmha_kv_place {
     /* [batch, block_table_stride]: physical page of a logical page; may be NULL where no sequence has a key */
     const int32_t* block_table;

@@ -181,27 +181,6 @@ TEST_F(CallArguments, AListOfPagesStandsWhereItIsLookedUp) {
     EXPECT_THAT(of_reference(split), HasSubstr("kv_indptr belongs to the look-up sglang_1d"));
 }
 
-/// Keys of an entry have one length, wherever it comes from.
-TEST_F(CallArguments, LengthsBesideAListOfPagesAreRefused) {
-    fmha_batch_prefill_args args = prefill();
-    args.place.block_table = nullptr;
-    args.place.block_table_stride = 0;
-    std::vector<std::int32_t> starts{0, 2, 4}, last{16, 16};
-    args.place.kv_indptr = starts.data();
-    args.place.kv_page_indices = table.data();
-    args.place.kv_last_page_lens = last.data();
-    args.place.kv_lookup = FMHA_KV_SGLANG_1D;
-    EXPECT_EQ(run(args), "OK");
-    EXPECT_EQ(of_reference(args), "OK");
-    for (const std::int32_t** array : {&args.lengths.seqlen_k, &args.lengths.cu_seqlen_k}) {
-        *array = lengths.data();
-        EXPECT_THAT(run(args), HasSubstr("seqlen_k belongs to the look-up vllm_2d and must be NULL"));
-        EXPECT_THAT(of_reference(args), HasSubstr("B-4"));
-        EXPECT_EQ(fmha_plan(context_, &args, nullptr), FMHA_BAD_PROBLEM);
-        *array = nullptr;
-    }
-}
-
 /// A heuristic that takes itself away is not gone before it has answered.
 TEST_F(CallArguments, AHeuristicMayReplaceItself) {
     const auto once = [](const void*, void* context) {
