@@ -36,7 +36,7 @@ std::vector<harness::CaseFile> make_files() {
 
 void read_case(const harness::CaseFile& file, const std::string& text) {
     const auto read = [&](const std::string& name) {
-        const auto parts = harness::split_name(name);
+        const auto parts = harness::split_name(name, [](const std::string&) { return false; });
         auto concrete = file.from_overrides(parts ? parts->overrides : "", name);
         if (parts && parts->seed) concrete.seed = *parts->seed;
         harness::check_form(concrete, name);
