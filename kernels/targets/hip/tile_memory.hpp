@@ -64,10 +64,13 @@ class TileMemory {
                                            bits);
                 };
                 // Biases of 8 and 32 bits on CDNA, beside which registers are left.
-                if (Block::Machine::has_step_copies && element_bits(type) != 16 && at_once)
+                if (!Block::Machine::has_step_copies || element_bits(type) == 16)
+                    add_by_groups<Tile::piece>(at_once, read, add_bits, add);
+                else if (at_once)
                     add_a_group_behind<Tile::piece>(read, add_bits);
                 else
-                    add_by_groups<Tile::piece>(at_once, read, add_bits, add);
+                    each_place<Tile::piece>(
+                        block_, [&](int at, int, int row, int col) { add(at, row, col, false); }, run);
             } else if (at_once) {
                 // Asked once, because between branches no two reads would be under way together; and sums that are settled
                 // in their branch do not wait for the end of both, with a whole tile of biases in registers.
