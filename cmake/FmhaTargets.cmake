@@ -69,6 +69,9 @@ function(fmha_library room)
   add_library(fmha::${room} ALIAS fmha_${room})
   target_link_libraries(fmha_${room} PUBLIC fmha_flags ${ARG_USES} PRIVATE ${ARG_PRIVATE_USES})
   fmha_use_precompiled(fmha_${room} fmha_precompiled)
+  # The linker keeps the first of several copies of an inline function: a test program's own ones are not optimised.
+  target_link_options(fmha_${room} INTERFACE
+    $<BUILD_INTERFACE:$<$<BOOL:$<TARGET_PROPERTY:FMHA_LINKS_LIBRARIES_FIRST>>:$<TARGET_OBJECTS:fmha_${room}>>>)
   if(NOT ARG_ALONE)
     fmha_group(fmha_${room} ${ARG_APART})
   endif()

@@ -11,7 +11,8 @@ foreach(computing "" _computing)
   target_link_libraries(fmha_precompiled${computing}_tests PRIVATE GTest::gmock)
 endforeach()
 
-# fmha_test_program(<target> [COMPUTES]): an executable of tests is compiled as cheaply as they allow.
+# fmha_test_program(<target> [COMPUTES]): an executable of tests is compiled as cheaply as they allow. The objects of the project's libraries
+# are linked before its own, so that both use the libraries' copies of templates, those of the standard library among them.
 function(fmha_test_program target)
   cmake_parse_arguments(ARG "COMPUTES" "" "" ${ARGN})
   if(ARG_COMPUTES)
@@ -21,6 +22,7 @@ function(fmha_test_program target)
   # GoogleTest's options belong to the precompiled header, whether the target links GoogleTest or not.
   target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
   fmha_use_precompiled(${target} fmha_precompiled${computing}_tests)
+  set_target_properties(${target} PROPERTIES FMHA_LINKS_LIBRARIES_FIRST ON)
 endfunction()
 
 # fmha_test(<name> SOURCES … USES … [APART …] [LABELS …] [WHERE "regex label…"…] [TIMEOUT seconds] [COMPUTES]): a GoogleTest program
