@@ -46,5 +46,6 @@ for sums in "dq scales 0" "dk scales 2" "dq deterministic 2"; do
 done
 reruns=("$here/reruns.py" "$scratch/fmha" "$cases" 1)
 expect 0 "0 alarms" "${reruns[@]}"
-wrapper ":" '[[ $1 != gate ]] || code=1'
+# A gate that is red, whatever was measured for it.
+printf '#!/bin/sh\necho "$1"\n[ "$1" != gate ]\n' >"$scratch/fmha"
 expect 1 "1 alarms" "${reruns[@]}"
