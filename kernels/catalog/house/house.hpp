@@ -11,6 +11,8 @@ const RuleSetOps& ops();
 
 void enumerate(const arch::ArchSet& archs, const Request& request, Sink sink);
 void append_name(const Naming& naming, const KernelConfig& config, std::string& out);
+/// What a name begins with: the family, the architecture, the data type, the mode and the head dimensions.
+void append_start(const ArchName& arch, const Signature& signature, std::string& out);
 Why why(const arch::ArchSet& archs, const Request& request, std::string_view name);
 std::vector<RuleRow> rule_rows();
 

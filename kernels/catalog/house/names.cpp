@@ -36,6 +36,13 @@ void padding(std::string& out, const Padding& pad) {
 
 } // namespace
 
+void append_start(const ArchName& arch, const Signature& s, std::string& out) {
+    out += to_string(s.family);
+    for (const std::string_view token : {std::string_view(arch), to_string(s.data_type), to_string(s.mode)})
+        out.append("_").append(token);
+    joined(out, "_h", {s.hdim_q, s.hdim_v});
+}
+
 void append_name(const Naming&, const KernelConfig& config, std::string& out) {
     const Signature& s = config.signature;
     const Algorithm& a = config.algorithm;
@@ -44,11 +51,7 @@ void append_name(const Naming&, const KernelConfig& config, std::string& out) {
     const auto flag = [&](bool on, std::string_view token) {
         if (on) word(token);
     };
-    out += to_string(s.family);
-    word(config.arch);
-    word(to_string(s.data_type));
-    word(to_string(s.mode));
-    joined(out, "_h", {s.hdim_q, s.hdim_v});
+    append_start(config.arch, s, out);
     word(to_string(a.pipeline));
     const Tile& t = a.tile;
     joined(out, "_t", {t.m0, t.n0, t.k0, t.n1, t.k1, t.k0max});

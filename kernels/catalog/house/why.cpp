@@ -15,12 +15,19 @@ class Inquiry {
     Inquiry(const Request& request, const arch::Hardware& hardware, Why& why)
         : request_(request), hardware_(hardware), why_(why) {}
 
+    /// `tables` gives the table entries that `candidate` comes from.
+    template <class Tables>
     void ask(const KernelConfig& config, const KernelConfig& candidate, std::span<const Rule* const> rules,
-             std::vector<WhyStep> steps) {
+             const Tables& tables) {
+        // Nearly all of the candidates, a hundred thousand and more, begin otherwise.
+        shown_.clear();
+        append_start(hardware_.limits.arch, config.signature, shown_);
+        if (!why_.name.starts_with(shown_)) return;
         const KernelConfig kernel = finished(config, hardware_.limits.arch);
         shown_.clear();
         house::append_name(RuleSet::house, kernel, shown_);
         if (shown_ != why_.name) return;
+        std::vector<WhyStep> steps = tables();
         bool removed = false;
         const auto step = [&](WhyStep::Kind kind, std::string_view id, std::string text, bool removes) {
             removed = removed || removes;
@@ -49,27 +56,29 @@ class Inquiry {
 void ask_target(const arch::ArchSet& archs, const Request& request, const ArchName& target, Why& why) {
     Inquiry inquiry(request, archs.at(target).hardware(), why);
     for (const FamilyTables& tables : forward_tables(archs, target, FamilySet{}))
-        walk_forward(
-            tables.group, tables.family, request, false,
-            [&](const KernelConfig& candidate, const Origin& origin) {
-                const auto ask = [&](const KernelConfig& config) {
-                    inquiry.ask(
-                        config, candidate, tables.group.tables.rules,
-                        {{WhyStep::Kind::table, origin.tile->source, "the tile", false},
-                         {WhyStep::Kind::table, origin.pipeline->source,
-                          fmt::format("the pipeline and its features, {}", origin.pipeline->id), false}});
-                };
-                ask(candidate);
-                if (has_global_load_twin(candidate)) ask(global_load_twin_of(candidate));
-            });
+        walk_forward(tables.group, tables.family, request, false,
+                     [&](const KernelConfig& candidate, const Origin& origin) {
+                         const auto ask = [&](const KernelConfig& config) {
+                             inquiry.ask(config, candidate, tables.group.tables.rules, [&] {
+                                 return std::vector<WhyStep>{
+                                     {WhyStep::Kind::table, origin.tile->source, "the tile", false},
+                                     {WhyStep::Kind::table, origin.pipeline->source,
+                                      fmt::format("the pipeline and its features, {}", origin.pipeline->id),
+                                      false}};
+                             });
+                         };
+                         ask(candidate);
+                         if (has_global_load_twin(candidate)) ask(global_load_twin_of(candidate));
+                     });
     const auto group = backward_tables(archs, target);
     if (!group) return;
     Request walked = request;
     walked.masks = MaskVocabulary::simplified;
     walk_backward(*group, walked, [&](const KernelConfig& trait, const BackwardTile& tile) {
         const auto ask = [&](const KernelConfig& config) {
-            inquiry.ask(config, trait, group->tables.rules,
-                        {{WhyStep::Kind::table, tile.source, "the tile", false}});
+            inquiry.ask(config, trait, group->tables.rules, [&] {
+                return std::vector<WhyStep>{{WhyStep::Kind::table, tile.source, "the tile", false}};
+            });
         };
         ask(dq_dk_dv_of(trait));
         ask(dot_do_o_of(trait));
