@@ -30,13 +30,14 @@ class Random {
     /// Mean 0, variance 1: twelve 16-bit uniforms added up, within ±6. No library function is involved whose
     /// last bit may differ between machines.
     constexpr double normal(std::uint64_t index) const {
+        constexpr std::uint64_t every_second = 0x0000FFFF0000FFFFULL;
         std::uint64_t word = bits(index);
-        std::int64_t sum = 0;
+        std::uint64_t sums = 0; // two of six numbers each, of 32 bits
         for (int w = 0; w < 3; ++w) {
-            sum += static_cast<std::int64_t>((word & 0xFFFFU) + (word >> 16U & 0xFFFFU) +
-                                             (word >> 32U & 0xFFFFU) + (word >> 48U));
+            sums += (word & every_second) + (word >> 16U & every_second);
             word = mix(word + golden);
         }
+        const auto sum = static_cast<std::int64_t>((sums & 0xFFFFFFFFU) + (sums >> 32U));
         return static_cast<double>(sum - 12 * 32768 + 6) * 0x1p-16;
     }
 

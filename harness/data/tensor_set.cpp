@@ -88,13 +88,20 @@ std::vector<MemoryBlock> TensorSet::memory() const {
 std::uint64_t TensorSet::content_digest() const {
     // FNV-1a, fixed for ever, because golden files hold it.
     std::uint64_t hash = 0xCBF29CE484222325ULL;
-    const auto add = [&hash](unsigned byte) { hash = (hash ^ byte) * 0x100000001B3ULL; };
+    constexpr std::uint64_t prime = 0x100000001B3ULL;
+    const auto add = [&hash](unsigned byte) { hash = (hash ^ byte) * prime; };
     for (std::size_t n = 0; n < specs_.size(); ++n) {
         if (specs_[n].flow != Flow::in && specs_[n].flow != Flow::in_out) continue;
         for (const char letter : specs_[n].name) add(static_cast<unsigned char>(letter));
         each_cell(specs_[n], [&](auto b, auto h, auto row, auto c) {
             const std::uint32_t code = tensors_[n].code(b, h, row, c);
-            for (unsigned shift = 0; shift < 32; shift += 8) add(code >> shift & 0xFFU);
+            add(code & 0xFFU);
+            if (code < 0x10000U) {
+                // What a narrow code has above it is 0: products alone, which need not wait for each other.
+                hash = (hash ^ (code >> 8U)) * (prime * prime * prime);
+                return;
+            }
+            for (unsigned shift = 8; shift < 32; shift += 8) add(code >> shift & 0xFFU);
         });
     }
     return hash;

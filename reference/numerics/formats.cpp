@@ -18,6 +18,16 @@ enum class Specials : std::uint8_t {
     none,          ///< every code is a number (e2m1)
 };
 
+/// x · 2^exponent, exactly, for exponents of binary64's normal range; std::ldexp is a call with a loop of special cases.
+double scaled(double x, int exponent) {
+    return x * std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52U);
+}
+
+/// The binary exponent of a positive number of binary64; -1023, which no format here has, where it is subnormal. std::ilogb is a call.
+int exponent_of(double x) {
+    return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52U) - 1023;
+}
+
 /// Sign, exponent and mantissa fields of table 2.1.
 struct Format {
     int exponent_bits, mantissa_bits, bias;
@@ -34,14 +44,9 @@ struct Format {
     double largest() const {
         // e4m3 OCP gives its top mantissa to NaN.
         const int steps = (2 << mantissa_bits) - (specials == Specials::top_code ? 2 : 1);
-        return std::ldexp(steps, largest_exponent() - mantissa_bits);
+        return scaled(steps, largest_exponent() - mantissa_bits);
     }
 };
-
-/// x · 2^exponent, exactly, for exponents of binary64's normal range; std::ldexp is a call with a loop of special cases.
-double scaled(double x, int exponent) {
-    return x * std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52U);
-}
 
 Format format_of(ElementType type) {
     switch (type) {
@@ -100,14 +105,14 @@ std::uint32_t nan_code(const Format& f) {
 
 /// Binary exponent of the units in which numbers around `magnitude` are counted.
 int unit_exponent(const Format& f, double magnitude) {
-    const int exponent = magnitude > 0.0 ? std::ilogb(magnitude) : f.smallest_exponent();
+    const int exponent = magnitude > 0.0 ? exponent_of(magnitude) : f.smallest_exponent();
     return std::max(exponent, f.smallest_exponent()) - f.mantissa_bits;
 }
 
 std::uint32_t code_of_magnitude(const Format& f, double magnitude) {
     if (magnitude < scaled(1.0, f.smallest_exponent()))
         return static_cast<std::uint32_t>(scaled(magnitude, f.mantissa_bits - f.smallest_exponent()));
-    const int exponent = std::ilogb(magnitude);
+    const int exponent = exponent_of(magnitude);
     const double fraction = scaled(magnitude, -exponent) - 1.0;
     return (static_cast<std::uint32_t>(exponent + f.bias) << f.mantissa_bits) |
            static_cast<std::uint32_t>(scaled(fraction, f.mantissa_bits));
@@ -117,7 +122,7 @@ std::uint32_t encode_e8m0(double value) {
     if (std::isnan(value)) return 0xFFU;
     if (value <= scaled(1.0, -127)) return 0U;
     if (value >= scaled(1.0, 127)) return 254U;
-    const int exponent = std::ilogb(value);
+    const int exponent = exponent_of(value);
     const double fraction = scaled(value, -exponent); // 1 ≤ fraction < 2
     const bool up = fraction > 1.5 || (fraction == 1.5 && (exponent + 127) % 2 != 0);
     return static_cast<std::uint32_t>(exponent + 127 + (up ? 1 : 0));
