@@ -68,11 +68,6 @@ std::vector<Part> parts_of(const std::string& file) {
         fmt::format("{}: is neither a report (--json) nor a journal nor a store of fmha verify", file));
 }
 
-NamedFiles and_written(NamedFiles files, const NamedFiles& written) {
-    files.insert(files.end(), written.begin(), written.end());
-    return files;
-}
-
 class MergeCommand final : public Command {
   public:
     std::string_view name() const override { return "merge"; }
@@ -83,8 +78,10 @@ class MergeCommand final : public Command {
         return "fmha merge shard-*.jsonl --junit run.xml --html run.html --store runs.db";
     }
     void declare(OptionSet& options) override {
-        options.positionals("FILES", files_,
-                            "Reports (--json), journals and stores of the shards, in any mixture");
+        options.positionals(
+            "FILES", files_,
+            "Reports (--json), journals and stores of the shards, in any mixture; none of them may be "
+            "written to");
         options.option("--not-run-budget", not_run_budget_,
                        "Number of results that a green run may have not run");
         options.flag("--strict", strict_, "A case whose data type the architecture lacks makes the run red");
@@ -99,11 +96,16 @@ class MergeCommand final : public Command {
     int run(const Streams& streams) override {
         if (not_run_budget_ < 0) throw InputError("--not-run-budget: allowed: 0 and above");
         // Found out now rather than after the work.
-        const NamedFiles written{
-            {"--ledger", ledger_}, {"--json", json_}, {"--junit", junit_}, {"--html", html_}};
-        require_different(and_written({{"--store", store_.file()}}, written));
-        // A shard is read before its file is written, and gone then. A store keeps its runs.
-        for (const std::string& file : files_) require_different(and_written({{"FILES", file}}, written));
+        NamedFiles shards;
+        for (const std::string& file : files_) shards.emplace_back("FILES", file);
+        // A shard is gone when its file is written. A store keeps its runs, but the joined run beside an undivided one of its
+        // identity would be a shard that was run twice.
+        require_different({{"--store", store_.file()},
+                           {"--ledger", ledger_},
+                           {"--json", json_},
+                           {"--junit", junit_},
+                           {"--html", html_}},
+                          shards);
         for (const std::string& file : {json_, junit_, html_, ledger_})
             if (!file.empty()) system::check_writable(file);
         store_.check();

@@ -10,7 +10,8 @@ namespace fmha::cli {
 /// Files by the option that names them; "" is none.
 using NamedFiles = std::vector<std::pair<std::string_view, std::filesystem::path>>;
 
-/// Throws InputError when two options name the same file, one of which would be lost. Two may share a device such as /dev/null.
-void require_different(const NamedFiles& files);
+/// Throws InputError when two of `outputs` name the same file, one of which would be lost, or when one is also an input. Two may share
+/// a device such as /dev/null.
+void require_different(const NamedFiles& outputs, const NamedFiles& inputs = {});
 
 } // namespace fmha::cli

@@ -169,6 +169,19 @@ TEST(Merge, RefusesShardsOfDifferentRunsAndOtherFiles) {
     EXPECT_THAT(merge({}).err, HasSubstr("there is nothing to merge"));
 }
 
+// The joined run has the identity of an undivided one, which the next merge would call run twice.
+TEST(Merge, RefusesTheStoreThatItReads) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    verify({"--jobs", "1", "--store", file});
+    const Ran ran = merge({file, "--store", folder / "./runs.db"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, HasSubstr("runs.db: FILES names the same file"));
+    EXPECT_EQ(store::Store(file, store::Access::read).runs().size(), 1U);
+    EXPECT_THAT(merge({file}).out, HasSubstr("1 run of 1 shard\n5 asked"));
+}
+
 TEST(Merge, NamesTheFileOfAResultThatCannotBeRead) {
     const Scratch folder;
     verify({"--jobs", "1", "--json", folder / "run.json"});
