@@ -72,11 +72,11 @@ std::string causes_text(const std::vector<CaseResult>& results) {
     const std::size_t shown = std::min<std::size_t>(10, causes.size());
     std::string text = "Red by first gate and kernel, most results first:\n";
     for (const Cause& cause : std::span(causes).first(shown))
-        text += fmt::format("{:>6}  {:<8}  {}\n{:>18}{}\n", cause.results, cause.what, cause.kernel, "",
-                            cause.first);
+        text += fmt::format("{:>6}  {:<8}  {}\n{:>18}{}\n", cause.results, visible_line(cause.what),
+                            visible_line(cause.kernel), "", visible_line(cause.first));
     if (const auto more = others(causes.size(), shown); !more.empty())
         text += fmt::format("{:>8}{}\n", "", more);
-    return visible(text) + "\n";
+    return text + "\n";
 }
 
 } // namespace fmha::reports

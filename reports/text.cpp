@@ -15,7 +15,7 @@ std::string title_of(const harness::CaseResult& result) {
     std::string outcome(to_string(result.outcome));
     for (char& c : outcome)
         c = c == '_' ? ' ' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return fmt::format("{} {}\n", outcome, result.name);
+    return fmt::format("{} {}\n", outcome, visible_line(result.name));
 }
 
 std::string why_of(const harness::CaseResult& result) {
@@ -24,11 +24,11 @@ std::string why_of(const harness::CaseResult& result) {
 
 std::string facts_of(const harness::CaseResult& result) {
     std::string text = title_of(result);
-    if (!result.about.empty()) text += fmt::format("  about    {}\n", result.about);
-    if (!result.kernel.empty()) text += fmt::format("  kernel   {}\n", result.kernel);
+    if (!result.about.empty()) text += fmt::format("  about    {}\n", visible_line(result.about));
+    if (!result.kernel.empty()) text += fmt::format("  kernel   {}\n", visible_line(result.kernel));
     if (result.device) text += fmt::format("  device   {}\n", *result.device);
     text += why_of(result);
-    if (!result.pattern.empty()) text += fmt::format("  pattern  {}\n", result.pattern);
+    if (!result.pattern.empty()) text += fmt::format("  pattern  {}\n", visible_line(result.pattern));
     if (result.gates.empty()) return text;
     text += "  gates   ";
     for (const auto& gate : result.gates)

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/text_table.hpp"
+#include "dispatcher/types/visible_text.hpp"
 #include "harness/results/first_line.hpp"
 
 #include <fmt/format.h>
@@ -135,7 +136,7 @@ std::string CatalogueLedger::text() const {
     line("total", total);
     std::string text = text_table(lines);
     for (const auto& [key, n] : reasons)
-        text += fmt::format("{} {} by {}\n", n, to_string(key.first), key.second);
+        text += fmt::format("{} {} by {}\n", n, to_string(key.first), visible_line(key.second));
     const auto names = [&](std::string_view what, const std::vector<std::string>& those) {
         for (std::size_t i = 0; i < std::min(those.size(), most_names); ++i)
             text += fmt::format("{}  {}\n", what, those[i]);

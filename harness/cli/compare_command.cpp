@@ -2,6 +2,7 @@
 #include "dispatcher/system/shell_word.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
+#include "dispatcher/types/visible_text.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/beside.hpp"
@@ -297,7 +298,8 @@ class CompareCommand final : public Command {
         ++counts_[both.agreement];
         const bool red = parity::is_red(both.agreement);
         fmt::print(streams.out, "{:20} {}\n", to_string(both.agreement), ours.name);
-        if (both.agreement != parity::Agreement::both_right) fmt::print(streams.out, "  {}\n", both.sentence);
+        if (both.agreement != parity::Agreement::both_right)
+            fmt::print(streams.out, "  {}\n", visible(both.sentence));
         if (red && row.contains("command"))
             fmt::print(streams.out, "  {}\n", row["command"].get<std::string>());
         if (red) fmt::print(streams.out, "  {}\n", ours.reproduce);

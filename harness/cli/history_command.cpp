@@ -1,5 +1,6 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/visible_text.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/output_files.hpp"
 #include "harness/store/history.hpp"
@@ -30,7 +31,7 @@ class HistoryCommand final : public Command {
         if (names_.empty()) throw InputError("name a case or a kernel");
         if (last_ < 1 || last_ > 1'000'000)
             throw InputError(fmt::format("--last is {}; allowed: 1 to 1000000", last_));
-        require_different({{"--store", store_}, {"--html", html_}});
+        require_different({{"--html", html_}}, {{"--store", store_}});
         if (!html_.empty()) system::check_writable(html_);
         const store::Store store(store_, store::Access::read);
         auto json = Json::array();
@@ -43,7 +44,7 @@ class HistoryCommand final : public Command {
                     json.push_back(to_json(course));
                     continue;
                 }
-                if (course.subject != shown) fmt::print(streams.out, "{}\n", course.subject);
+                if (course.subject != shown) fmt::print(streams.out, "{}\n", visible_line(course.subject));
                 shown = course.subject;
                 fmt::print(streams.out, "{}", to_text(course));
             }

@@ -1,5 +1,7 @@
 #include "harness/regression/compare.hpp"
 
+#include "dispatcher/types/visible_text.hpp"
+
 #include <fmt/format.h>
 
 #include <map>
@@ -20,11 +22,12 @@ std::string compared_text(const FamilyVerdict& family) {
 }
 
 std::string finding_text(const Finding& finding) {
-    std::string text =
-        fmt::format("  {:<12}{}\n              {} -> {}{}{}\n              in {}\n", to_string(finding.kind),
-                    shown(finding.subject), finding.before, finding.after, finding.by.empty() ? "" : "   ",
-                    finding.by, shown(finding.series));
-    if (!finding.accepted.empty()) text += fmt::format("              accepted: {}\n", finding.accepted);
+    std::string text = fmt::format(
+        "  {:<12}{}\n              {} -> {}{}{}\n              in {}\n", to_string(finding.kind),
+        visible_line(shown(finding.subject)), visible_line(finding.before), visible_line(finding.after),
+        finding.by.empty() ? "" : "   ", visible_line(finding.by), visible_line(shown(finding.series)));
+    if (!finding.accepted.empty())
+        text += fmt::format("              accepted: {}\n", visible_line(finding.accepted));
     return text;
 }
 
@@ -63,13 +66,13 @@ std::string to_text(const Verdict& verdict) {
     for (const FamilyVerdict& family : verdict.families) {
         const std::int64_t red = family.red_findings();
         text +=
-            fmt::format("{:<16}{}   {}\n", family.family,
+            fmt::format("{:<16}{}   {}\n", visible_line(family.family),
                         red == 0 ? std::string("GREEN") : fmt::format("RED {}", red), compared_text(family));
         text += findings_text(family.findings);
     }
-    for (const std::string& note : verdict.notes) text += fmt::format("note: {}\n", note);
-    text += fmt::format("{} against {}: ", verdict.after.empty() ? "nothing" : verdict.after,
-                        verdict.before.empty() ? "nothing" : verdict.before);
+    for (const std::string& note : verdict.notes) text += fmt::format("note: {}\n", visible_line(note));
+    const auto side = [](const std::string& name) { return name.empty() ? "nothing" : visible_line(name); };
+    text += fmt::format("{} against {}: ", side(verdict.after), side(verdict.before));
     if (verdict.green()) return text + "GREEN\n";
     const std::int64_t red = verdict.red_findings();
     return text + (red > 0

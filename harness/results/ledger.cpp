@@ -1,5 +1,6 @@
 #include "harness/results/ledger.hpp"
 
+#include "dispatcher/types/visible_text.hpp"
 #include "harness/results/first_line.hpp"
 
 #include <fmt/format.h>
@@ -58,9 +59,9 @@ std::string Ledger::text() const {
     line += '\n';
     for (const auto& [reason, results] : reasons_)
         line += fmt::format("not run because of {}: {}, for example {}\n", to_string(reason), results.count,
-                            results.example);
+                            visible_line(results.example));
     if (const auto absent = count(Outcome::type_absent); absent > 0)
-        line += fmt::format("type absent: {}, for example {}{}\n", absent, absent_example_,
+        line += fmt::format("type absent: {}, for example {}{}\n", absent, visible_line(absent_example_),
                             rules_.strict ? "" : "; --strict makes this red");
     line += fmt::format("executed {}   kernels touched {}   budget for not run: {}\n", executed(),
                         distinct_kernels(), rules_.not_run_budget);
@@ -68,7 +69,11 @@ std::string Ledger::text() const {
 }
 
 std::string Ledger::verdict() const {
-    if (!objections_.empty()) return fmt::format("RED: {}", fmt::join(objections_, "\nRED: "));
+    if (!objections_.empty()) {
+        std::vector<std::string> lines;
+        for (const std::string& objection : objections_) lines.push_back("RED: " + visible_line(objection));
+        return fmt::format("{}", fmt::join(lines, "\n"));
+    }
     if (interrupted()) return "RED: interrupted";
     if (const auto after = reasons_.find(NotRunReason::after_failure); after != reasons_.end())
         return fmt::format("RED: ended at the first red case, {} were not run (--fail-fast)",

@@ -1,6 +1,7 @@
 #include "harness/store/history.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/visible_text.hpp"
 #include "harness/results/case_seed.hpp"
 
 #include <fmt/format.h>
@@ -207,11 +208,12 @@ std::string to_text(const Course& course) {
     constexpr std::size_t commit_digits = 8;
     std::vector<double> values;
     for (const CoursePoint& point : course.points) values.push_back(point.value);
-    std::string text = fmt::format("  {}\n  {}\n", course.what, sparkline(values));
+    std::string text = fmt::format("  {}\n  {}\n", visible_line(course.what), sparkline(values));
     for (const CoursePoint& point : course.points)
-        text += fmt::format("  {}  {:8}  {:>10}  {}\n", point.started, point.commit.substr(0, commit_digits),
+        text += fmt::format("  {}  {:8}  {:>10}  {}\n", visible_line(point.started),
+                            visible_line(point.commit.substr(0, commit_digits)),
                             std::isnan(point.value) ? std::string("-") : fmt::format("{:.4g}", point.value),
-                            point.note);
+                            visible_line(point.note));
     return text;
 }
 

@@ -74,6 +74,16 @@ TEST(Gate, ARedCaseIsRedByName) {
     EXPECT_THAT(ran.out, HasSubstr("RED, 1 finding\n"));
 }
 
+TEST(Gate, GivesNoOrdersToATerminal) {
+    const std::string hostile = "\x1b[2J\nGREEN";
+    regression::Verdict verdict{hostile, hostile, {}, {hostile}};
+    regression::Finding finding{
+        regression::Kind::count, hostile, hostile, hostile, hostile, hostile, hostile};
+    finding.accepted = hostile;
+    verdict.families.push_back({.family = hostile, .findings = {finding}});
+    EXPECT_THAT(to_text(verdict), Not(testing::AnyOf(HasSubstr("\x1b"), HasSubstr("\nGREEN"))));
+}
+
 TEST(Gate, NamesASeriesWithoutWhatChoosesNothing) {
     EXPECT_EQ(regression::shown("verify host gfx950 all tier=smoke family= kernels=planned kernel= where="),
               "verify host gfx950 all tier=smoke");

@@ -45,6 +45,24 @@ TEST(History, NamesTheDeviceOfAResult) {
     EXPECT_EQ(of_kernel[1].note, "0 of 2 cases passed; others on device 1");
 }
 
+TEST(History, GivesNoOrdersToATerminal) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    {
+        Recording recording(file, run_called("run"));
+        CaseResult result = result_called("a\n\x1b[2J@1");
+        result.kernel = "kernel\nGREEN";
+        add(recording, result);
+    }
+    for (const char* name : {"a", "kernel"}) {
+        const auto ran = cli::test::run({"history", name, "--store", file});
+        EXPECT_EQ(ran.code, 0) << ran.err;
+        EXPECT_THAT(ran.out, testing::Not(testing::AnyOf(HasSubstr("\x1b"), HasSubstr("\nGREEN"))));
+    }
+    EXPECT_THAT(cli::test::run({"history", "a", "--store", file}).out,
+                testing::AllOf(testing::StartsWith("a\\x0a\\x1b[2J@1\n"), HasSubstr("kernel\\x0aGREEN\n")));
+}
+
 // As in the gate: runs with --seed are runs of one case.
 TEST(History, JoinsTheSeedsOfACase) {
     const Scratch folder;

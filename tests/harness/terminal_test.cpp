@@ -88,6 +88,7 @@ TEST(Hostile, TextGivesNoOrdersToATerminal) {
     EXPECT_EQ(visible("a\tb\n°"), "a\tb\n°");
     EXPECT_EQ(visible("\x1b]0;owned\x07\x7f\r"), "\\x1b]0;owned\\x07\\x7f\\x0d");
     EXPECT_EQ(visible("\xc2\x9b 31m \xc2"), "\\x9b 31m \xc2");
+    EXPECT_EQ(visible_line("a\tb\nGREEN°\x1b"), "a\\x09b\\x0aGREEN°\\x1b");
     const std::string hostile = "\x1b]0;owned\x07";
 
     std::ostringstream out;
@@ -98,6 +99,16 @@ TEST(Hostile, TextGivesNoOrdersToATerminal) {
     result.name = result.about = result.kernel = result.message = result.pattern = result.reproduce = hostile;
     result.outcome = harness::Outcome::failed;
     EXPECT_EQ(reports::failure_text(result).find('\x1b'), std::string::npos);
+    // Nor does a name pretend to be a line of its own.
+    result.name = result.about = result.kernel = result.pattern = "a\nGREEN";
+    const std::vector<harness::CaseResult> red(5, result);
+    EXPECT_THAT(reports::failures_text(red), AllOf(HasSubstr("a\\x0aGREEN"), Not(HasSubstr("\nGREEN"))));
+    result.outcome = harness::Outcome::not_run;
+    harness::Ledger ledger;
+    ledger.add(result);
+    EXPECT_THAT(ledger.text(), AllOf(HasSubstr("a\\x0aGREEN"), Not(HasSubstr("\nGREEN"))));
+    ledger.object("a\nGREEN\x1b");
+    EXPECT_THAT(ledger.text(), testing::EndsWith("RED: a\\x0aGREEN\\x1b\n"));
 
     for (const std::vector<std::string>& words :
          {std::vector<std::string>{hostile}, {"verify", hostile}, {"verify", "--" + hostile}}) {
