@@ -44,7 +44,7 @@ void BenchChoice::declare(OptionSet& options) {
         "--cases-root", root_,
         "Folder that relative case names start from (default: cases here, else the source tree's)");
     options.choice("--tier,--category", tier_, {"smoke", "full", "nightly"},
-                   "Highest tier to take from files; a tier includes the lower ones");
+                   "Highest tier to take from CASES; a tier includes the lower ones (default: smoke)");
     options.option("--family,--variant", family_,
                    "Only cases of files, and kernels of lists, of this family; all: of every one");
     list_.declare(options, "");
@@ -70,6 +70,8 @@ KernelChoice BenchChoice::kernels() const {
 
 void BenchChoice::check() {
     list_.take_configs(files_);
+    if (!tier_.empty() && files_.empty())
+        throw InputError("--tier needs CASES: a --shape, --problems and kernels of a list have none");
     if (!kernel_filter_.empty() && kernels() == KernelChoice::planned)
         throw InputError("--kernel needs --kernels matching or all");
     if (!num_splits_.empty() && problems_.empty() && !(files_.empty() && shapes_.empty()))
@@ -146,7 +148,7 @@ std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::stri
 
 void BenchChoice::add_files(const arch::ArchSet& archs, const std::string& arch, std::vector<Case>& chosen) {
     harness::LoadOptions load{.root = fmha::cli::cases_root(root_),
-                              .tier = *parse_enum<harness::Tier>(tier_),
+                              .tier = *parse_enum<harness::Tier>(tier()),
                               .planned_tile = harness::house_tiles(arch, archs)};
     if (!family_.empty() && family_ != "all") load.family = parse_option<ApiFamily>("--family", family_);
     load.kernel_dims = [&](ApiFamily family) { return harness::kernel_dims(arch, family, archs); };
@@ -187,9 +189,13 @@ BenchChoice::source(const std::shared_ptr<const harness::Target>& target, const 
         [naming](const KernelConfig& config) { return catalog::name_of(naming, config); });
 }
 
+std::string BenchChoice::tier() const {
+    return tier_.empty() ? "smoke" : tier_;
+}
+
 std::string BenchChoice::words() const {
     return fmt::format("{} {} tier={} family={} problems={} splits={} kernels={} kernel={} list={}",
-                       fmt::join(files_, " "), fmt::join(shapes_, " "), tier_, family_, problems_,
+                       fmt::join(files_, " "), fmt::join(shapes_, " "), tier(), family_, problems_,
                        fmt::join(num_splits_, ","), to_string(kernels()), kernel_filter_,
                        fmt::join(list_.arguments(), " "));
 }

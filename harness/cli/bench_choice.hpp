@@ -41,6 +41,7 @@ class BenchChoice {
 
   private:
     bool names_matrix() const;
+    std::string tier() const;
     /// The kernels of the list for an architecture that the filters leave.
     const std::vector<KernelConfig>& kernels_of(const arch::ArchSet& archs, const std::string& arch,
                                                 catalog::FamilySet families);
@@ -48,7 +49,7 @@ class BenchChoice {
 
     ListOptions list_{{"house", "claim", "stored", "sweep"}, "house"};
     std::vector<std::string> files_, shapes_, num_splits_;
-    std::string root_, tier_ = "smoke", family_, problems_, kernels_, kernel_filter_;
+    std::string root_, tier_, family_, problems_, kernels_, kernel_filter_;
     std::vector<KernelConfig> listed_;
     bool is_listed_ = false;
     std::size_t left_out_ = 0;

@@ -68,6 +68,8 @@ TEST(Options, ThatChangeNothingAreRefused) {
         {{"verify", "--catalogue", "--tier", "smoke"}, "--catalogue and --tier exclude one another"},
         {{"verify", "--catalogue", "--pairs"}, "--pairs and --catalogue exclude one another"},
         {{"verify", "--catalogue", "--sample", "0"}, "--sample 0: allowed: 1 or more"},
+        {{"bench", "--shape", "seqlen=16", "--tier", "full"}, "--tier needs CASES"},
+        {{"bench", "--rules", "house", "--category", "smoke"}, "--tier needs CASES"},
         {{"bench", one, "--num-splits", "3"}, "--num-splits needs --problems"},
         {{"parity", "--smoke", "--rules", "claim"}, "--rules needs the golden audit or --consistency"},
         {{"parity", "--smoke", "--arch", "gfx950"}, "--arch needs an audit of lists"},
