@@ -52,10 +52,14 @@ std::vector<Case> CaseChoice::of_shard(const std::vector<Case>& all) {
     if (here.count == 1) return all;
     std::map<std::string, double> seconds;
     std::error_code none;
-    // The run may be the first one of an empty file.
-    if (const auto bytes = std::filesystem::file_size(of_.store.file(), none); !none && bytes > 0)
-        seconds = store::Store(of_.store.file(), store::Access::read)
-                      .case_seconds(of_.run.target_name(), of_.processes.arch());
+    if (std::filesystem::exists(of_.store.file(), none)) {
+        try {
+            seconds = store::Store(of_.store.file(), store::Access::read)
+                          .case_seconds(of_.run.target_name(), of_.processes.arch());
+        } catch (const store::EmptyStore&) {
+            // The run is the first one of the file.
+        }
+    }
     if (seconds.empty()) return harness::take_shard(all, here);
     const auto shards = harness::balanced_shards(all, here.count, seconds);
     balance_ = system::sha256(fmt::format("{}", fmt::join(shards, " ")));

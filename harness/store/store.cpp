@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <thread>
+
 namespace fmha::store {
 namespace {
 
@@ -52,14 +55,27 @@ void read_margins(std::int64_t result, CaseResult& into, Statement& margins) {
 
 } // namespace
 
+namespace {
+
+/// Waits for the program that creates the file. It holds no lock between its steps, which take milliseconds.
+void await_tables(const Database& database, std::chrono::milliseconds patience) {
+    const auto end = std::chrono::steady_clock::now() + std::min(patience, Store::creation);
+    while (schema_of(database) == 0 && database.empty()) {
+        if (std::chrono::steady_clock::now() >= end)
+            throw EmptyStore(fmt::format("{}: is empty, it is no store", database.file().string()));
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+}
+
+} // namespace
+
 Store::Store(const std::filesystem::path& file, Access access, std::chrono::milliseconds patience)
     : database_(std::make_unique<Database>(file, access, patience)) {
     if (access == Access::read) {
-        const std::int64_t schema = schema_of(*database_);
-        if (schema == 0 && database_->empty())
-            throw InputError(fmt::format("{}: is empty, it is no store", database_->file().string()));
+        await_tables(*database_, patience);
         // Only a writer can bring it up to date.
-        if (schema < newest_schema()) database_ = std::make_unique<Database>(file, Access::write, patience);
+        if (schema_of(*database_) < newest_schema())
+            database_ = std::make_unique<Database>(file, Access::write, patience);
     }
     migrate(*database_);
 }

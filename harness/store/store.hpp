@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/error.hpp"
 #include "harness/results/result.hpp"
 #include "harness/store/database.hpp"
 #include "harness/store/record.hpp"
@@ -13,14 +14,22 @@
 
 namespace fmha::store {
 
+/// A file without a store in it: of zero bytes, or left by a program that was killed while it created one. The next writer fills it.
+class EmptyStore : public InputError {
+  public:
+    using InputError::InputError;
+};
+
 /// One SQLite file that remembers runs (README.md has its tables). Every row that a call has written stays, if the process is
 /// killed the moment after; processes of one machine may write at the same time.
 class Store {
   public:
     static constexpr std::chrono::milliseconds usual_patience = std::chrono::seconds(30);
+    /// How long a reader waits for the program that creates a file.
+    static constexpr std::chrono::milliseconds creation = std::chrono::seconds(1);
 
     /// Opens `file`, creates it when it is not there and `access` is to write, and brings it to the newest schema. Throws
-    /// InputError: unreadable, of something else, of a newer program, and to read also a file without a store in it.
+    /// InputError: unreadable, of something else, of a newer program; to read also EmptyStore.
     Store(const std::filesystem::path& file, Access access,
           std::chrono::milliseconds patience = usual_patience);
 

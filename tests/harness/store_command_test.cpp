@@ -99,6 +99,21 @@ TEST(StoreOption, KeepsAKilledRunAndTellsItsContinuationOnce) {
     EXPECT_EQ(store.runs().size(), 2U);
 }
 
+// A kill while the store was created leaves a file without tables. The next run fills it, a shard too.
+TEST(StoreOption, FillsAStoreThatAKilledProgramHadBegun) {
+    const Scratch folder;
+    for (const bool header : {true, false}) {
+        const std::string file = folder / (header ? "header.db" : "nothing.db");
+        if (header)
+            const store::Database begun(file, Access::write, Store::usual_patience);
+        else
+            system::write_file(file, "");
+        const Ran ran = verify({"--store", file, "--jobs", "0", "--shard", "2/2"});
+        EXPECT_NE(ran.code, 2) << ran.err;
+        EXPECT_EQ(Store(file, Access::read).runs().size(), 1U);
+    }
+}
+
 TEST(StoreOption, RefusesAFileThatAnotherOptionWrites) {
     const Scratch folder;
     const Ran ran = verify({"--store", folder / "x", "--json", folder / "x"});

@@ -95,7 +95,7 @@ TEST(Store, RefusesWhatIsNoneInASentence) {
     const Scratch folder;
     const std::string file = folder / "runs.db";
     const auto opened = [&](Access access = Access::write) {
-        return refusal([&] { const Store store(file, access); });
+        return refusal([&] { const Store store(file, access, std::chrono::milliseconds(100)); });
     };
     EXPECT_EQ(opened(Access::read), file + ": there is no such file");
     std::ofstream(file).close();

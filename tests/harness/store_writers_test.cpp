@@ -3,6 +3,7 @@
 #include "tests/harness/store_support.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -48,6 +49,24 @@ int in_another_process(const Work& work, const Meanwhile& meanwhile) {
     int status = 0;
     waitpid(child, &status, 0);
     return status;
+}
+
+// Between its steps a program that creates a store holds no lock.
+TEST(Store, IsAwaitedWhileItIsCreated) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    { const Database begun(file, Access::write, Store::usual_patience); }
+    for (const bool killed : {true, false}) {
+        const std::jthread creator([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            if (!killed) const Recording recording(file, run_called("one"));
+        });
+        const auto read = [&] { return Store(file, Access::read).runs().size(); };
+        if (killed)
+            EXPECT_THAT(refusal(read), testing::HasSubstr(": is empty, it is no store"));
+        else
+            EXPECT_EQ(read(), 1U);
+    }
 }
 
 TEST(Store, AFullDiskCostsTheRestAndNothingBefore) {
