@@ -111,11 +111,11 @@ int run_command_line(const std::vector<std::string>& arguments,
                "  fmha verify\n"
                "  fmha verify fwd/masks --target emulated --arch gfx942\n"
                "  fmha verify --help");
+    std::vector<OptionSet> option_sets;
     for (const auto& command : commands) {
         auto* sub = app.add_subcommand(std::string(command->name()), std::string(command->summary()));
         sub->footer("Example:\n  " + std::string(command->example()));
-        OptionSet options(*sub);
-        command->declare(options);
+        command->declare(option_sets.emplace_back(*sub));
     }
 
     try {
@@ -139,6 +139,7 @@ int run_command_line(const std::vector<std::string>& arguments,
         return command->name() == parsed->get_name();
     });
     try {
+        option_sets[static_cast<std::size_t>(chosen - commands.begin())].require_different_files();
         return (*chosen)->run(
             {streams.out, streams.err, streams.progress, invocation_text(arguments), streams.colours});
     } catch (const Error& error) {

@@ -12,7 +12,6 @@
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/memory_limit.hpp"
-#include "harness/cli/output_files.hpp"
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/cli/store_option.hpp"
@@ -91,12 +90,6 @@ class BenchCommand final : public Command {
             return build_kernels({choice_.list(), choice_.family(), target_, arch_, arch_files_.folder(),
                                   kernels_dir_, workers_},
                                  streams);
-        require_different({{"--journal", journal_},
-                           {"--store", store_.file()},
-                           {"--json", json_},
-                           {"--csv", csv_},
-                           {"--sweep-csv", sweep_csv_},
-                           {"--engine-json", engine_json_}});
         for (const std::string* file : {&json_, &csv_, &sweep_csv_, &engine_json_})
             if (!file->empty()) system::check_writable(*file);
         const harness::TargetOptions target_options = options_of_target();

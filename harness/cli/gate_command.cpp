@@ -3,7 +3,6 @@
 #include "harness/cli/attempts.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/cli/output_files.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
 #include "harness/regression/compare.hpp"
@@ -106,8 +105,6 @@ class GateCommand final : public Command {
         if (!only_.empty() && !accept_) throw InputError("--only needs --accept, which it narrows");
         if (accept_ && reason_.find_first_not_of(" \t\n") == std::string::npos)
             throw InputError("--reason is blank; later readers need it");
-        require_different({{"--html", html_}, {"--json", json_}},
-                          {{"--store", store_}, {"--against", against_}});
         for (const std::string& file : {html_, json_})
             if (!file.empty()) system::check_writable(file);
         if (!junit_.empty()) system::check_writable(std::filesystem::path(junit_) / "gate.xml");

@@ -2,7 +2,6 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/visible_text.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/cli/output_files.hpp"
 #include "harness/store/history.hpp"
 #include "reports/course.hpp"
 
@@ -31,7 +30,6 @@ class HistoryCommand final : public Command {
         if (names_.empty()) throw InputError("name a case or a kernel");
         if (last_ < 1 || last_ > 1'000'000)
             throw InputError(fmt::format("--last is {}; allowed: 1 to 1000000", last_));
-        require_different({{"--html", html_}}, {{"--store", store_}});
         if (!html_.empty()) system::check_writable(html_);
         const store::Store store(store_, store::Access::read);
         auto json = Json::array();

@@ -4,7 +4,6 @@
 #include "harness/cli/attempts.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
-#include "harness/cli/output_files.hpp"
 #include "harness/cli/recorded_catalogue.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
@@ -94,18 +93,9 @@ class MergeCommand final : public Command {
         options.output("--html", html_, "Write the report page");
     }
     int run(const Streams& streams) override {
-        if (not_run_budget_ < 0) throw InputError("--not-run-budget: allowed: 0 and above");
+        if (not_run_budget_ < 0)
+            throw InputError(fmt::format("--not-run-budget is {}; allowed: 0 and above", not_run_budget_));
         // Found out now rather than after the work.
-        NamedFiles shards;
-        for (const std::string& file : files_) shards.emplace_back("FILES", file);
-        // A shard is gone when its file is written. A store keeps its runs, but the joined run beside an undivided one of its
-        // identity would be a shard that was run twice.
-        require_different({{"--store", store_.file()},
-                           {"--ledger", ledger_},
-                           {"--json", json_},
-                           {"--junit", junit_},
-                           {"--html", html_}},
-                          shards);
         for (const std::string& file : {json_, junit_, html_, ledger_})
             if (!file.empty()) system::check_writable(file);
         store_.check();

@@ -1,10 +1,12 @@
 #include "harness/cli/options.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/cli/output_files.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <filesystem>
 #include <system_error>
 
 namespace fmha::cli {
@@ -58,19 +60,21 @@ void OptionSet::flag(const std::string& names, bool& target, const std::string& 
 }
 
 void OptionSet::option(const std::string& names, std::string& target, const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str()->check(refuse_empty);
+    texts_.push_back(app_.add_option(names, target, help)->capture_default_str()->check(refuse_empty));
 }
 
 void OptionSet::required_option(const std::string& names, std::string& target, const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str()->required()->check(refuse_empty);
+    texts_.push_back(
+        app_.add_option(names, target, help)->capture_default_str()->required()->check(refuse_empty));
 }
 
 void OptionSet::output(const std::string& names, std::string& target, const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str()->check(refuse_dash);
+    outputs_.push_back(app_.add_option(names, target, help)->capture_default_str()->check(refuse_dash));
 }
 
 void OptionSet::required_output(const std::string& names, std::string& target, const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str()->required()->check(refuse_dash);
+    outputs_.push_back(
+        app_.add_option(names, target, help)->capture_default_str()->required()->check(refuse_dash));
 }
 
 void OptionSet::option(const std::string& names, std::int64_t& target, const std::string& help) {
@@ -99,15 +103,16 @@ void OptionSet::option(const std::string& names, std::optional<std::int64_t>& ta
 }
 
 void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {
-    app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all()->check(refuse_empty);
+    texts_.push_back(
+        app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all()->check(refuse_empty));
 }
 
 void OptionSet::each(const std::string& names, std::vector<std::string>& target, const std::string& help) {
-    app_.add_option(names, target, help)->expected(1)->take_all()->check(refuse_empty);
+    texts_.push_back(app_.add_option(names, target, help)->expected(1)->take_all()->check(refuse_empty));
 }
 
 void OptionSet::pair(const std::string& names, std::vector<std::string>& target, const std::string& help) {
-    app_.add_option(names, target, help)->expected(2)->check(refuse_empty);
+    texts_.push_back(app_.add_option(names, target, help)->expected(2)->check(refuse_empty));
 }
 
 void OptionSet::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
@@ -117,7 +122,18 @@ void OptionSet::choice(const std::string& names, std::string& target, const std:
 
 void OptionSet::positionals(const std::string& name, std::vector<std::string>& target,
                             const std::string& help) {
-    app_.add_option(name, target, help)->check(refuse_empty);
+    texts_.push_back(app_.add_option(name, target, help)->check(refuse_empty));
+}
+
+void OptionSet::require_different_files() const {
+    NamedFiles outputs, inputs;
+    for (const CLI::Option* option : outputs_)
+        for (const std::string& file : option->results()) outputs.emplace_back(option->get_name(), file);
+    std::error_code none;
+    for (const CLI::Option* option : texts_)
+        for (const std::string& text : option->results())
+            if (std::filesystem::exists(text, none)) inputs.emplace_back(option->get_name(), text);
+    require_different(outputs, inputs);
 }
 
 void read_words(const std::vector<std::string>& words, const std::function<void(OptionSet&)>& declare) {

@@ -8,7 +8,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+} // namespace CLI
 
 namespace fmha::cli {
 
@@ -44,8 +45,12 @@ class OptionSet {
     /// The arguments without a name.
     void positionals(const std::string& name, std::vector<std::string>& target, const std::string& help);
 
+    /// After the parse: throws InputError when two outputs name the same file, or when one names a file that is also read.
+    void require_different_files() const;
+
   private:
     CLI::App& app_;
+    std::vector<const CLI::Option*> outputs_, texts_; ///< texts may be names of files that are read
 };
 
 /// Reads words that a run has recorded into the options that `declare` declares. Throws InputError for words that are none of them.

@@ -25,7 +25,7 @@ std::optional<fs::path> place_of(const fs::path& file) {
 } // namespace
 
 void require_different(const NamedFiles& outputs, const NamedFiles& inputs) {
-    std::map<fs::path, std::string_view> owners;
+    std::map<fs::path, std::string> owners;
     for (const auto& [option, file] : inputs)
         if (const auto place = place_of(file)) owners.emplace(*place, option);
     for (const auto& [option, file] : outputs) {

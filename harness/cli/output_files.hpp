@@ -1,14 +1,14 @@
 #pragma once
 
 #include <filesystem>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace fmha::cli {
 
 /// Files by the option that names them; "" is none.
-using NamedFiles = std::vector<std::pair<std::string_view, std::filesystem::path>>;
+using NamedFiles = std::vector<std::pair<std::string, std::filesystem::path>>;
 
 /// Throws InputError when two of `outputs` name the same file, one of which would be lost, or when one is also an input. Two may share
 /// a device such as /dev/null.

@@ -46,9 +46,9 @@ std::vector<std::string> VerifyReports::sections() const {
     return texts;
 }
 
-void VerifyReports::check_files(NamedFiles others) const {
-    others.insert(others.end(), {{"--json", json_}, {"--junit", junit_}, {"--html", page_file()}});
-    require_different(others);
+void VerifyReports::check_files(const NamedFiles& others) const {
+    // The usual page is no option.
+    require_different({{"--html", page_file()}}, others);
     for (const std::string& file : {json_, junit_, html_})
         if (!file.empty()) system::check_writable(file);
 }

@@ -33,9 +33,9 @@ class VerifyReports {
     /// The text of each `--section`, read now. Throws InputError when there is no such file.
     std::vector<std::string> sections() const;
 
-    /// Throws InputError when two options name the same file, or when a report cannot be written. Two options may share a
-    /// device such as /dev/null. `others` are the files that the run writes beside its reports, by option.
-    void check_files(NamedFiles others) const;
+    /// Throws InputError when the page would replace one of `others`, the files that the run writes beside its reports, by option, or when
+    /// a report cannot be written.
+    void check_files(const NamedFiles& others) const;
 
     /// Prints and writes everything. `headline` says on what the run was; `journal` may be empty. Throws InputError when a file
     /// that was asked for cannot be written.

@@ -23,6 +23,7 @@ using testing::HasSubstr;
 /// Options that the command would not look at are refused rather than left aside.
 TEST(Options, ThatChangeNothingAreRefused) {
     const Scratch folder;
+    system::write_file(folder / "x", "");
     const std::string one = "fwd/tiny[hdim=8,seqlen=1,dtype=fp32]@1",
                       needs_list = " needs --catalogue, or --config";
     struct Row {
@@ -54,6 +55,13 @@ TEST(Options, ThatChangeNothingAreRefused) {
         {{"plan", "--snapshots", folder / "r", "--config", folder / "r"}, "--snapshots goes with --accept"},
         {{"verify", one, "--family", "bwd"}, one + ": is a case of fwd, not of bwd"},
         {{"bench", one, "--json", folder / "x", "--csv", folder / "x"}, "x: --json names the same file"},
+        {{"bench", folder / "x", "--json", folder / "./x"}, "x: CASES names the same file"},
+        {{"bench", "--config", folder / "x", "--csv", folder / "x"}, "x: --config names the same file"},
+        {{"verify", one, folder / "x", "--json", folder / "x"}, "x: CASES names the same file"},
+        {{"verify", one, "--section", folder / "x", "--html", folder / "x"},
+         "x: --section names the same file"},
+        {{"compare", folder / "x", "--ck-bin", "b", "--json", folder / "x"}, "x: CASES names the same file"},
+        {{"merge", "none", "--not-run-budget", "-2"}, "--not-run-budget is -2; allowed: 0 and above"},
         {{"merge", "none", "--json", folder / "x", "--html", folder / "./x"},
          "x: --json names the same file"},
         {{"merge", folder / "x", "--json", folder / "./x"}, "x: FILES names the same file"},
