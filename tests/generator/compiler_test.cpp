@@ -161,14 +161,25 @@ TEST(Key, ChangesWithHeadersCompilerAndSource) {
     EXPECT_NE(planned[0].key, planned[1].key);
 }
 
-TEST(NinjaFile, IsTheGoldenOne) {
+/// What compiles kernels of gfx942 from the sources under `root`.
+BuildTools tools_of_gfx942(const std::string& root, const std::string& compiler) {
     BuildTools tools;
-    tools.root = "/the root";
-    tools.launcher = "ccache";
-    tools.compilers["gfx942"] = {CompilerKind::clang, "/opt/$rocm/clang++", 99, "v", "v"};
+    tools.root = root;
+    tools.compilers["gfx942"] = {CompilerKind::clang, compiler, 99, "v", "v"};
+    return tools;
+}
+
+/// One kernel of gfx942.
+PlannedUnit unit_called(const std::string& name) {
     KernelConfig config;
     config.arch = "gfx942";
-    PlannedUnit unit{{"fwd_k", {{"fwd_k", config}}}, "abc", "obj/fwd_k.abc.hsaco", "src/fwd_k.hip"};
+    return {{name, {{name, config}}}, "abc", "obj/" + name + ".abc.hsaco", "src/" + name + ".hip"};
+}
+
+TEST(NinjaFile, IsTheGoldenOne) {
+    BuildTools tools = tools_of_gfx942("/the root", "/opt/$rocm/clang++");
+    tools.launcher = "ccache";
+    const PlannedUnit unit = unit_called("fwd_k");
     const std::string command =
         "ccache '/opt/$rocm/clang++' -x hip -std=c++20 -O3 -nogpuinc -nogpulib --offload-arch=gfx942 "
         "--cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -Rpass-analysis=kernel-resource-usage -c "
@@ -190,13 +201,9 @@ TEST(NinjaFile, IsTheGoldenOne) {
 }
 
 TEST(NinjaFile, ParsesHeadersOnceForAllKernelsOfAnArchitecture) {
-    BuildTools tools;
-    tools.root = "/root";
+    BuildTools tools = tools_of_gfx942("/root", "/opt/clang++");
     tools.headers = "digest";
-    tools.compilers["gfx942"] = {CompilerKind::clang, "/opt/clang++", 99, "v", "v"};
-    KernelConfig config;
-    config.arch = "gfx942";
-    const PlannedUnit unit{{"k", {{"k", config}}}, "abc", "obj/k.abc.hsaco", "src/k.hip"};
+    const PlannedUnit unit = unit_called("k");
     const auto parsed = parsed_headers(tools);
     ASSERT_TRUE(parsed.contains("gfx942"));
     const std::string& stem = parsed.at("gfx942").stem;
