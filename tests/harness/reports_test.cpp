@@ -1,5 +1,6 @@
 // Reports hold the whole run, and hostile text stays text.
 
+#include "reports/markup.hpp"
 #include "reports/pictures.hpp"
 #include "reports/report.hpp"
 
@@ -72,6 +73,19 @@ TEST(Junit, IsRedWhereARunIsRedAndNoResultIs) {
         junit(run),
         HasSubstr("name=\"verdict\" time=\"0\"><failure type=\"red\" message=\"shard 2 of 3 is missing\">"));
     EXPECT_THAT(junit(Report()), HasSubstr("message=\"nothing was executed\""));
+}
+
+// One byte that is no UTF-8, of a path or a message, would cost a CI system the whole file.
+TEST(Junit, HoldsOnlyWhatXmlHolds) {
+    EXPECT_EQ(escaped("a°€\xf0\x9f\x98\x80\tb\n"), "a°€\xf0\x9f\x98\x80\tb\n");
+    // Cut short, too long for its character, half of a pair, beyond the last character, none, a lone continuation.
+    for (const char* bad :
+         {"\xe2\x82", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xef\xbf\xbf", "\x80", "\xff"})
+        EXPECT_EQ(escaped(std::string(bad) + "z"), std::string(std::string_view(bad).size(), '?') + "z");
+    Report r = report();
+    r.results.front().name = r.results.back().message = "\xff";
+    EXPECT_EQ(junit(r).find('\xff'), std::string::npos);
+    EXPECT_EQ(html(r).find('\xff'), std::string::npos);
 }
 
 TEST(Html, IsOneSelfContainedPage) {
