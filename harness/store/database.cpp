@@ -46,7 +46,7 @@ std::string reason_of(int code, sqlite3* db, std::chrono::milliseconds patience)
     }
 }
 
-/// A path as a URI of SQLite.
+/// A path as a URI of SQLite, which takes a plain name that begins with "file:" for one, too.
 std::string uri_of(const fs::path& file, std::string_view query) {
     std::string uri = "file:";
     for (const char c : fs::absolute(file).string()) {
@@ -142,16 +142,16 @@ Database::Database(fs::path file, Access access, std::chrono::milliseconds patie
     const fs::path folder = file_.has_parent_path() ? file_.parent_path() : fs::path(".");
     if (!fs::exists(file_, ignored) && ::access(folder.c_str(), W_OK) != 0)
         throw InputError(fmt::format("{}: cannot be opened: {}", file_.string(), std::strerror(errno)));
-    open(file_.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    open(uri_of(file_, ""), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
     // A first look, so that a file of another kind is refused before anything is changed.
     number("SELECT count(*) FROM sqlite_master");
     choose_journal();
 }
 
-void Database::open(const std::string& name, int flags) {
+void Database::open(const std::string& uri, int flags) {
     sqlite3* db = nullptr;
     const int code =
-        sqlite3_open_v2(name.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nullptr);
+        sqlite3_open_v2(uri.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nullptr);
     db_.reset(db);
     if (code != SQLITE_OK) fail(code);
     sqlite3_busy_timeout(db, static_cast<int>(patience_.count()));
@@ -160,7 +160,7 @@ void Database::open(const std::string& name, int flags) {
 }
 
 void Database::open_for_reading() {
-    open(file_.string(), SQLITE_OPEN_READONLY);
+    open(uri_of(file_, ""), SQLITE_OPEN_READONLY);
     try {
         number("SELECT count(*) FROM sqlite_master");
     } catch (const InputError&) {

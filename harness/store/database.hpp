@@ -91,7 +91,7 @@ class Database {
     [[noreturn]] void fail(int code) const;
 
   private:
-    void open(const std::string& name, int flags);
+    void open(const std::string& uri, int flags);
     void open_for_reading();
     void choose_journal() const;
     struct Close {

@@ -91,6 +91,18 @@ TEST(Store, NamesItselfWhereItHoldsNoJson) {
                 testing::StartsWith(file + ": is damaged: "));
 }
 
+TEST(Store, TakesEveryNameOfAFileAsItIs) {
+    const Scratch folder;
+    const auto here = std::filesystem::current_path();
+    std::filesystem::current_path(folder / "");
+    for (const std::string name : {"file:a.db", "b?mode=memory", "c %41#.db", ":memory:"}) {
+        { const Recording recording(name, run_called("one")); }
+        EXPECT_TRUE(std::filesystem::exists(name)) << name;
+        EXPECT_EQ(Store(name, Access::read).runs().size(), 1U) << name;
+    }
+    std::filesystem::current_path(here);
+}
+
 TEST(Store, RefusesWhatIsNoneInASentence) {
     const Scratch folder;
     const std::string file = folder / "runs.db";
