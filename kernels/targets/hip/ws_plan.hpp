@@ -113,8 +113,11 @@ constexpr void deal_out_threads(WsPlan& plan, const KernelConfig& cfg) {
     plan.feed_registers = plan.teams * plan.blocks > 2 ? 32 : several_pages ? 56 : 40;
     plan.team_registers =
         static_cast<std::int16_t>((at_entry * (plan.teams + 1) - plan.feed_registers) / plan.teams / 8 * 8);
-    // Teams of different blocks meet nowhere, and need no order.
-    plan.takes_turns = plan.teams > 1 && cfg.algorithm.tile.n1 <= 128;
+    // Teams of different blocks meet nowhere, and need no order. Turns gain where products are long beside a softmax. Those of e4m3 are
+    // short: with V by column, 128 channels, a team loses more by waiting for its turn. With V by row it does not.
+    const bool short_products = kernels::adds_tiles_apart(cfg.signature.data_type) &&
+                                cfg.signature.v_layout == VLayout::column && cfg.algorithm.tile.n1 == 128;
+    plan.takes_turns = plan.teams > 1 && cfg.algorithm.tile.n1 <= 128 && !short_products;
 }
 
 /// Stages of queries, keys and values in LDS, with their barriers behind them. A box has `box_keys` keys. Products of 8 bits take values by
