@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/element.hpp"
 #include "kernels/programs/formats.hpp"
+#include "kernels/targets/hip/emulated/code_values.hpp"
 
 #include <array>
 #include <bit>
@@ -14,6 +15,14 @@ namespace {
 /// Registers of one operand: its words, and the scales of a scaled instruction.
 int registers_of(const InstructionInfo& row, int elements) {
     return elements * element_bits(row.operand) / 32 + (row.scale_block != 0 ? 1 : 0);
+}
+
+[[gnu::always_inline]] inline std::uint32_t packed(const float* x, ElementType type) {
+    const int bits = element_bits(type);
+    std::uint32_t word = 0;
+    for (int i = 0; i < 32 / bits; ++i)
+        word |= kernels::encode(x[i], type) << static_cast<unsigned>(i * bits);
+    return word;
 }
 
 /// Registers [first, first + count) of the wave that begins at `thread`, all of which exist.
@@ -209,8 +218,9 @@ float EmulatedMachine::log(float x) {
 }
 
 float EmulatedMachine::unpack(std::uint32_t bits, ElementType type) {
-    return element_bits(type) == 32 ? std::bit_cast<float>(bits)
-                                    : kernels::decode(bits, kernels::format_of(type));
+    if (element_bits(type) == 32) return std::bit_cast<float>(bits);
+    const std::vector<float>& values = code_values(type);
+    return values[bits & (values.size() - 1)];
 }
 
 std::uint32_t EmulatedMachine::pack_quotients(const float* x, ElementType type, float divisor) {
@@ -229,11 +239,19 @@ std::uint32_t EmulatedMachine::pack_quotients(const float* x, ElementType type, 
 }
 
 std::uint32_t EmulatedMachine::pack(const float* x, ElementType type) {
-    const int bits = element_bits(type);
-    std::uint32_t word = 0;
-    for (int i = 0; i < 32 / bits; ++i)
-        word |= kernels::encode(x[i], type) << static_cast<unsigned>(i * bits);
-    return word;
+    // The compiler knows the format of each.
+    switch (type) {
+    case ElementType::fp16:
+        return packed(x, ElementType::fp16);
+    case ElementType::bf16:
+        return packed(x, ElementType::bf16);
+    case ElementType::fp8_ocp:
+        return packed(x, ElementType::fp8_ocp);
+    case ElementType::fp8_fnuz:
+        return packed(x, ElementType::fp8_fnuz);
+    default:
+        return packed(x, type);
+    }
 }
 
 std::uint32_t EmulatedMachine::round_operand(std::uint32_t word) const {

@@ -1,7 +1,8 @@
 #include "kernels/targets/hip/emulated/matrix_model.hpp"
 
-#include "kernels/programs/formats.hpp"
+#include "kernels/targets/hip/emulated/code_values.hpp"
 #include "kernels/targets/hip/emulated/emulation_error.hpp"
+#include "kernels/targets/hip/emulated/line_products.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -26,20 +27,18 @@ MatrixModel::MatrixModel(const InstructionInfo& row, MatrixUnit unit)
       a_(places(row.a_row, row.a_k, row.a_elements, row.m, row.k)),
       b_(places(row.b_k, row.b_col, row.b_elements, row.k, row.n)),
       c_(places(row.c_row, row.c_col, row.c_elements, row.m, row.n)) {
-    if (element_bits(operand_) > 16) return;
-    const kernels::Format format = kernels::format_of(operand_);
-    values_.resize(std::size_t{1} << static_cast<unsigned>(element_bits(operand_)));
-    // CDNA 2 takes subnormal operands as zero.
-    const float smallest = unit == MatrixUnit::cdna2 ? kernels::power_of_two(1 - format.bias) : 0.0F;
-    for (std::uint32_t code = 0; code < values_.size(); ++code) {
-        const float value = kernels::decode(code, format);
-        values_[code] = std::abs(value) < smallest ? 0.0F : value;
-    }
+    if (element_bits(operand_) <= 16) values_ = &code_values(operand_, unit == MatrixUnit::cdna2);
 }
 
 MatrixModel::Places MatrixModel::places(const Axis& major, const Axis& minor, int elements, int majors,
                                         int minors) const {
+    const int most = static_cast<int>(most_elements);
+    if (majors * minors > most || row_.wave_size * elements > most)
+        throw EmulationError(Hazard::out_of_range,
+                             fmt::format("{}: a matrix of {} x {} has more elements than {}",
+                                         to_string(row_.instruction), majors, minors, most));
     Places out;
+    std::vector<std::int32_t> holder(static_cast<std::size_t>(majors) * static_cast<std::size_t>(minors), -1);
     for (int lane = 0; lane < row_.wave_size; ++lane)
         for (int e = 0; e < elements; ++e) {
             const int i = major.at(lane, e), j = minor.at(lane, e);
@@ -47,48 +46,71 @@ MatrixModel::Places MatrixModel::places(const Axis& major, const Axis& minor, in
                 throw EmulationError(Hazard::out_of_range,
                                      fmt::format("{}: lane {}, element {} is ({}, {}) of a {} x {} matrix",
                                                  to_string(row_.instruction), lane, e, i, j, majors, minors));
-            out.push_back(i * minors + j);
+            const int place = i * minors + j, number = lane * elements + e;
+            std::int32_t& first = holder[static_cast<std::size_t>(place)];
+            if (first < 0) first = number;
+            out.held.push_back(place);
+            out.first_holder.push_back(first);
         }
     return out;
 }
 
-std::uint32_t MatrixModel::code_at(WaveRegisters<const std::uint32_t> registers, int lane,
-                                   int element) const {
-    const int bits = element_bits(operand_), per_word = 32 / bits;
-    const std::uint32_t word = registers.at(lane, element / per_word);
-    const std::uint32_t code = word >> static_cast<unsigned>(element % per_word * bits);
-    return bits == 32 ? code : code & ((1U << static_cast<unsigned>(bits)) - 1U);
-}
-
-double MatrixModel::decode(std::uint32_t code) const {
-    if (!values_.empty()) return static_cast<double>(values_[code]);
-    // TF32 has ten mantissa bits; the hardware does not look at the others.
-    const std::uint32_t seen = unit_ == MatrixUnit::nvidia ? code & ~0x1FFFU : code;
-    return static_cast<double>(std::bit_cast<float>(seen));
-}
-
-void MatrixModel::gather(std::vector<double>& matrix, WaveRegisters<const std::uint32_t> registers,
-                         const Places& places, int elements, char operand) const {
-    std::vector<std::int16_t> holder(row_.copies > 1 ? matrix.size() : 0, -1);
-    std::size_t at = 0;
+template <unsigned bits>
+void MatrixModel::unpack(Codes& codes, WaveRegisters<const std::uint32_t> registers, int elements) const {
+    constexpr unsigned per_word = 32 / bits;
+    constexpr std::uint32_t mask = bits == 32 ? ~0U : (1U << (bits % 32)) - 1U;
+    std::uint32_t* code = codes.data();
     for (int lane = 0; lane < row_.wave_size; ++lane)
-        for (int e = 0; e < elements; ++e, ++at) {
-            const auto place = static_cast<std::size_t>(places[at]);
-            const std::uint32_t code = code_at(registers, lane, e);
-            if (row_.copies > 1 && holder[place] >= 0) {
-                const int other = holder[place] / elements, other_element = holder[place] % elements;
-                if (code_at(registers, other, other_element) != code)
-                    throw EmulationError(
-                        Hazard::copies_differ,
-                        fmt::format("copies_differ: {}: element {} of lane {} and element {} of lane {} are "
-                                    "the same element of {} and hold {:#x} and {:#x}",
-                                    to_string(row_.instruction), other_element, other, e, lane, operand,
-                                    code_at(registers, other, other_element), code));
-                continue;
-            }
-            if (row_.copies > 1) holder[place] = static_cast<std::int16_t>(lane * elements + e);
-            matrix[place] = decode(code);
+        for (int w = 0; w < elements / static_cast<int>(per_word); ++w) {
+            const std::uint32_t word = registers.at(lane, w);
+            for (unsigned i = 0; i < per_word; ++i) *code++ = word >> i * bits & mask;
         }
+}
+
+void MatrixModel::check_copies(const Codes& codes, const Places& places, int elements, char operand) const {
+    for (std::size_t at = 0; at < places.held.size(); ++at) {
+        const auto first = static_cast<std::size_t>(places.first_holder[at]);
+        if (codes[at] == codes[first]) continue;
+        const auto each = static_cast<std::size_t>(elements);
+        throw EmulationError(
+            Hazard::copies_differ,
+            fmt::format("copies_differ: {}: element {} of lane {} and element {} of lane {} are "
+                        "the same element of {} and hold {:#x} and {:#x}",
+                        to_string(row_.instruction), first % each, first / each, at % each, at / each,
+                        operand, codes[first], codes[at]));
+    }
+}
+
+void MatrixModel::gather(Matrix& matrix, WaveRegisters<const std::uint32_t> registers, const Places& places,
+                         int elements, char operand) const {
+    Codes codes;
+    switch (element_bits(operand_)) {
+    case 4:
+        unpack<4>(codes, registers, elements);
+        break;
+    case 8:
+        unpack<8>(codes, registers, elements);
+        break;
+    case 16:
+        unpack<16>(codes, registers, elements);
+        break;
+    default:
+        unpack<32>(codes, registers, elements);
+    }
+    if (row_.copies > 1) check_copies(codes, places, elements, operand);
+    const std::int32_t* const held = places.held.data();
+    const std::size_t count = places.held.size();
+    if (values_ != nullptr) {
+        const float* const values = values_->data();
+        for (std::size_t at = 0; at < count; ++at)
+            matrix[static_cast<std::size_t>(held[at])] = static_cast<double>(values[codes[at]]);
+        return;
+    }
+    // TF32 has ten mantissa bits; the hardware does not look at the others.
+    const std::uint32_t seen = unit_ == MatrixUnit::nvidia ? ~0x1FFFU : ~0U;
+    for (std::size_t at = 0; at < count; ++at)
+        matrix[static_cast<std::size_t>(held[at])] =
+            static_cast<double>(std::bit_cast<float>(codes[at] & seen));
 }
 
 std::vector<double> MatrixModel::scales(WaveRegisters<const std::uint32_t> registers, const ScaleMap& map,
@@ -109,11 +131,23 @@ std::vector<double> MatrixModel::scales(WaveRegisters<const std::uint32_t> regis
     return out;
 }
 
+template <std::size_t columns>
+void MatrixModel::add_products_of(Matrix& sum, const Matrix& left, const Matrix& right) const {
+    constexpr std::size_t lines = 32 / columns;
+    const auto m = static_cast<std::size_t>(row_.m), k = static_cast<std::size_t>(row_.k);
+    for (std::size_t i = 0; i < m; i += lines)
+        add_products<lines, columns>(sum.data() + i * columns, left.data() + i * k, right.data(), k, columns);
+}
+
 void MatrixModel::multiply(WaveRegisters<float> c, WaveRegisters<const std::uint32_t> a,
                            WaveRegisters<const std::uint32_t> b) const {
     const auto m = static_cast<std::size_t>(row_.m), n = static_cast<std::size_t>(row_.n),
                k = static_cast<std::size_t>(row_.k);
-    std::vector<double> left(m * k), right(k * n), sum(m * n, 0.0);
+    // An instruction of another layout than those of the table may leave elements without a holder.
+    Matrix left, right, sum;
+    std::fill_n(left.begin(), m * k, 0.0);
+    std::fill_n(right.begin(), k * n, 0.0);
+    std::fill_n(sum.begin(), m * n, 0.0);
     gather(left, a, a_, row_.a_elements, 'A');
     gather(right, b, b_, row_.b_elements, 'B');
     if (row_.scale_block != 0) {
@@ -125,19 +159,26 @@ void MatrixModel::multiply(WaveRegisters<float> c, WaveRegisters<const std::uint
             for (std::size_t j = 0; j < n; ++j) right[d * n + j] *= of_b[j * blocks + d / block];
         }
     }
-    for (std::size_t i = 0; i < m; ++i)
-        for (std::size_t d = 0; d < k; ++d) {
-            const double factor = left[i * k + d];
-            double* const line = sum.data() + i * n;
-            const double* const from = right.data() + d * n;
-            for (std::size_t j = 0; j < n; ++j) line[j] += factor * from[j];
-        }
-    std::size_t at = 0;
+    switch (n) {
+    case 8:
+        add_products_of<8>(sum, left, right);
+        break;
+    case 16:
+        add_products_of<16>(sum, left, right);
+        break;
+    case 32:
+        add_products_of<32>(sum, left, right);
+        break;
+    default:
+        throw EmulationError(Hazard::unknown_operation, fmt::format("unknown_operation: {} has {} columns",
+                                                                    to_string(row_.instruction), n));
+    }
+    const std::int32_t* place = c_.held.data();
     for (int lane = 0; lane < row_.wave_size; ++lane)
-        for (int r = 0; r < row_.c_elements; ++r, ++at) {
+        for (int r = 0; r < row_.c_elements; ++r) {
             float& element = c.at(lane, r);
             element =
-                static_cast<float>(static_cast<double>(element) + sum[static_cast<std::size_t>(c_[at])]);
+                static_cast<float>(static_cast<double>(element) + sum[static_cast<std::size_t>(*place++)]);
         }
 }
 

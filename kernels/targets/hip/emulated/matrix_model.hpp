@@ -2,6 +2,8 @@
 
 #include "kernels/targets/hip/instruction_names.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -32,8 +34,15 @@ class MatrixModel {
                   WaveRegisters<const std::uint32_t> b) const;
 
   private:
-    /// Which element of a matrix every (lane, element number) holds.
-    using Places = std::vector<std::int32_t>;
+    /// No matrix of an instruction has more elements.
+    static constexpr std::size_t most_elements = 2048;
+    using Matrix = std::array<double, most_elements>;
+    using Codes = std::array<std::uint32_t, most_elements>;
+    /// For every (lane, element number): which element of the matrix it holds and, of operands with copies, which one is the
+    /// first to hold the same element.
+    struct Places {
+        std::vector<std::int32_t> held, first_holder;
+    };
 
     /// Which register holds the scales of an operand of `elements` elements.
     int scale_register(int elements) const { return elements * element_bits(operand_) / 32; }
@@ -42,16 +51,19 @@ class MatrixModel {
                                int elements, int outer) const;
     Places places(const Axis& major, const Axis& minor, int elements, int majors, int minors) const;
     /// matrix[place] = decoded element, for every element of every lane.
-    void gather(std::vector<double>& matrix, WaveRegisters<const std::uint32_t> registers,
-                const Places& places, int elements, char operand) const;
-    std::uint32_t code_at(WaveRegisters<const std::uint32_t> registers, int lane, int element) const;
-    double decode(std::uint32_t code) const;
+    void gather(Matrix& matrix, WaveRegisters<const std::uint32_t> registers, const Places& places,
+                int elements, char operand) const;
+    template <unsigned bits>
+    void unpack(Codes& codes, WaveRegisters<const std::uint32_t> registers, int elements) const;
+    void check_copies(const Codes& codes, const Places& places, int elements, char operand) const;
+    template <std::size_t columns>
+    void add_products_of(Matrix& sum, const Matrix& left, const Matrix& right) const;
 
     InstructionInfo row_;
     MatrixUnit unit_;
     ElementType operand_;
     Places a_, b_, c_;
-    std::vector<float> values_; ///< of every code of an operand of at most 16 bits
+    const std::vector<float>* values_ = nullptr; ///< of every code of an operand of at most 16 bits
 };
 
 } // namespace fmha::hip_target
