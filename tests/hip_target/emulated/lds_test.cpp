@@ -144,6 +144,34 @@ TEST_F(LdsTest, UnwrittenRead) {
     EXPECT_EQ(hazard_of([&] { read(0, 0); }), Hazard::unwritten_read) << "it was another block's";
 }
 
+TEST_F(LdsTest, BytesOfAWordHaveHistoriesOfTheirOwn) {
+    const auto write_byte = [&](int thread, std::int64_t address) {
+        return hazard_of([&] { lds_.write(thread, address, "x", 1, "lds_write"); });
+    };
+    const auto read_byte = [&](int thread, std::int64_t address) {
+        std::uint8_t byte = 0;
+        return hazard_of([&] { lds_.read(thread, address, &byte, 1, "lds_read_byte"); });
+    };
+    write(3, 16);
+    write(3, 20);
+    lds_.barrier();
+    EXPECT_EQ(write_byte(3, 21), std::nullopt);
+    EXPECT_EQ(hazard_of([&] { read(4, 20); }), Hazard::wave_order);
+    EXPECT_THAT(message_, testing::HasSubstr("meets LDS byte 21,"));
+    EXPECT_EQ(read_byte(3, 17), std::nullopt);
+    EXPECT_EQ(read_byte(other_wave, 18), std::nullopt);
+    EXPECT_EQ(write_byte(3, 17), std::nullopt);
+    EXPECT_EQ(write_byte(other_wave, 18), std::nullopt);
+    EXPECT_EQ(hazard_of([&] { write(3, 16); }), Hazard::write_after_write);
+    EXPECT_THAT(message_, testing::HasSubstr("meets LDS byte 18,"));
+    lds_.barrier();
+    EXPECT_EQ(hazard_of([&] { read(4, 16); }), std::nullopt);
+    lds_.begin();
+    EXPECT_EQ(write_byte(3, 17), std::nullopt);
+    EXPECT_EQ(hazard_of([&] { read(3, 16); }), Hazard::unwritten_read);
+    EXPECT_THAT(message_, testing::HasSubstr("meets LDS byte 16,"));
+}
+
 TEST_F(LdsTest, OutOfRange) {
     EXPECT_EQ(hazard_of([&] { write(0, 256); }), Hazard::out_of_range);
     EXPECT_EQ(hazard_of([&] { read(0, -4); }), Hazard::out_of_range);

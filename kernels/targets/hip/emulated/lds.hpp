@@ -12,7 +12,7 @@
 namespace fmha::hip_target {
 
 /// LDS (shared memory) of one block, with a stamp on every byte: who wrote and who read it last, and between
-/// which barriers. An access that is not ordered after the accesses it depends on throws EmulationError, even
+/// which barriers. Bytes of a word that were always accessed together share one. An access that is not ordered after the accesses it depends on throws EmulationError, even
 /// when the emulated order of threads would have given the right bytes.
 ///
 /// Two accesses of different threads are ordered by a block barrier between them, or, within one wave, by a
@@ -55,12 +55,17 @@ class Lds {
         std::uint32_t epoch = 0, step = 0;
         std::int16_t thread = -1;
     };
-    /// The memory of one byte. `last_read` is one of the reads since the last barrier; the flags say that
+    /// The memory of one byte, or of the four bytes of a word. `last_read` is one of the reads since the last barrier; the flags say that
     /// there were others, by lanes of the same wave since its last wave barrier or by another wave.
     struct Stamp {
         Access written, last_read;
         State state = State::unwritten;
         bool several_lanes_read = false, several_waves_read = false;
+        bool split = false; ///< of a word: its bytes have stamps of their own
+    };
+    /// A thread, and the first one of its wave.
+    struct Accessor {
+        int thread, first_of_wave;
     };
     struct Copy {
         int thread;
@@ -72,8 +77,18 @@ class Lds {
     void land(const Copy& copy);
     Access now(int thread) const { return {epoch_, step_, static_cast<std::int16_t>(thread)}; }
     int wave(int thread) const { return thread / wave_size_; }
-    bool ordered(const Access& before, int thread) const;
+    Accessor accessor(int thread) const { return {thread, wave(thread) * wave_size_}; }
+    bool in_wave(const Access& other, const Accessor& by) const {
+        return other.thread >= by.first_of_wave && other.thread < by.first_of_wave + wave_size_;
+    }
+    bool ordered(const Access& before, const Accessor& by) const;
     void check_place(int thread, std::int64_t address, int bytes, std::string_view operation) const;
+    [[noreturn]] void fail_place(int thread, std::int64_t address, int bytes,
+                                 std::string_view operation) const;
+    /// Calls visit(stamp, address) for the stamps of these bytes in turn.
+    template <class Visit>
+    void each_stamp(std::int64_t address, int bytes, Visit visit);
+    void split(std::int64_t word);
     void stamp_read(int thread, std::int64_t address, int bytes, bool for_wave, std::string_view operation);
     void stamp_write(int thread, std::int64_t address, int bytes, State state, std::string_view operation);
     [[noreturn]] void fail(Hazard hazard, int thread, std::int64_t address, std::string_view operation,
@@ -82,7 +97,8 @@ class Lds {
     int threads_, wave_size_;
     std::uint32_t epoch_ = 0, step_ = 0;
     std::vector<std::byte> memory_;
-    std::vector<Stamp> stamps_;
+    std::vector<Stamp> words_;
+    std::vector<Stamp> bytes_; ///< of split words; empty while there are none
     std::vector<Copy> open_;
     std::deque<std::vector<Copy>> groups_;
 };
