@@ -1,16 +1,17 @@
 #include "kernels/targets/hip/emulated/team_machine.hpp"
 
+#include "kernels/targets/hip/emulated/code_values.hpp"
+#include "kernels/targets/hip/emulated/group_model.hpp"
+
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 namespace fmha::hip_target {
 namespace {
 
-constexpr int rows = 64, words_a = 4, eight = 8;
+constexpr int rows = GroupModel::rows, words_a = 4, eight = 8;
 /// A NaN that no arithmetic makes.
 constexpr std::uint32_t poison = 0x7FC0DEADU;
 
@@ -31,37 +32,6 @@ int place_of(int r, int count, bool interleaved) {
 std::size_t place_in(int line, int length, int at) {
     return static_cast<std::size_t>(line) * static_cast<std::size_t>(length) + static_cast<std::size_t>(at);
 }
-
-/// The sum of D and products of 8 bits: all are aligned to the largest, keep 13 bits behind its first one and lose the
-/// others, and so does the result. No public document says so; measurements of H100 do (tolerances B.1, u_a = 2^-13).
-class ShortSum {
-  public:
-    void add(double term) {
-        terms_.push_back(term);
-        largest_ = std::max(largest_, std::abs(term));
-    }
-    double result() const {
-        if (!(largest_ > 0.0) || !std::isfinite(largest_)) return plain();
-        double sum = 0.0;
-        for (const double term : terms_) sum += cut(term, largest_);
-        return sum == 0.0 || !std::isfinite(sum) ? plain() : cut(sum, sum);
-    }
-
-  private:
-    static constexpr int bits = 13;
-    std::vector<double> terms_;
-    double largest_ = 0.0;
-
-    static double cut(double x, double by) {
-        const double unit = std::ldexp(1.0, std::ilogb(by) - bits);
-        return std::trunc(x / unit) * unit;
-    }
-    double plain() const {
-        double sum = 0.0;
-        for (const double term : terms_) sum += term;
-        return sum;
-    }
-};
 
 } // namespace
 
@@ -116,6 +86,7 @@ EmulatedTeamMachine::Product& EmulatedTeamMachine::open_product(EmulatedRegister
                 fail(Hazard::product_in_flight, "a product takes registers that another one still has");
     Product& product = open_.emplace_back();
     product.d = &d;
+    product.values.reserve(place_in(group_threads, d.count(), 0));
     for (int thread = 0; thread < group_threads; ++thread)
         for (int r = 0; r < d.count(); ++r) {
             product.values.push_back(d.at(thread, r));
@@ -135,20 +106,36 @@ int EmulatedTeamMachine::address_of(const Operand& operand, int line, int k, Ele
     return SwizzledTile::swizzled(plain);
 }
 
+template <class Visit>
+void EmulatedTeamMachine::each_unit(const Operand& operand, int lines, ElementType type, Visit visit) {
+    // A unit begins at a multiple of its bytes, and the swizzle moves it as a whole.
+    const int of_unit = TeamBlock::unit_bytes * 8 / element_bits(type);
+    const int along_lines = operand.lines_are_depth ? of_unit : 1,
+              along_depth = operand.lines_are_depth ? 1 : of_unit;
+    for (int line = 0; line < lines; line += along_lines)
+        for (int k = 0; k < group_depth(type); k += along_depth)
+            visit(address_of(operand, line, k, type) / TeamBlock::unit_bytes, line, k);
+}
+
 void EmulatedTeamMachine::begin_reads(Instruction& instruction, int columns) {
-    std::set<std::int64_t> units;
+    std::vector<bool> read;
     const auto reads = [&](const Operand& operand, int lines) {
         if (operand.at.swizzle() != 1)
             fail(Hazard::unknown_operation, "a descriptor does not ask for the swizzle of 128 bytes");
         check_descriptor(operand.at.address());
-        for (int line = 0; line < lines; ++line)
-            for (int k = 0; k < group_depth(instruction.type); ++k)
-                units.insert(address_of(operand, line, k, instruction.type) / TeamBlock::unit_bytes);
+        each_unit(operand, lines, instruction.type, [&](int unit, int, int) {
+            const auto at = static_cast<std::size_t>(unit);
+            if (at >= read.size()) read.resize(at + 1);
+            read[at] = true;
+        });
     };
     if (!instruction.a_in_registers) reads(instruction.a, rows);
     reads(instruction.b, columns);
-    for (const std::int64_t unit : units) block_.begin_read(agent_, unit);
-    instruction.units.assign(units.begin(), units.end());
+    for (std::size_t unit = 0; unit < read.size(); ++unit) {
+        if (!read[unit]) continue;
+        instruction.units.push_back(static_cast<std::int64_t>(unit));
+        block_.begin_read(agent_, instruction.units.back());
+    }
 }
 
 void EmulatedTeamMachine::multiply_lds(ElementType type, EmulatedRegisters<float>& d, MatrixDescriptor a,
@@ -167,6 +154,7 @@ void EmulatedTeamMachine::multiply_registers(ElementType type, EmulatedRegisters
     Product& product = open_product(d);
     if (product.a == nullptr) {
         product.a = &a;
+        product.a_before.reserve(place_in(group_threads, a.count(), 0));
         for (int thread = 0; thread < group_threads; ++thread)
             for (int r = 0; r < a.count(); ++r) product.a_before.push_back(a.at(thread, r));
     }
@@ -178,6 +166,7 @@ void EmulatedTeamMachine::multiply_registers(ElementType type, EmulatedRegisters
                             .b = {b, lines_are_depth},
                             .a_words = {},
                             .units = {}};
+    instruction.a_words.reserve(place_in(group_threads, words_a, 0));
     for (int thread = 0; thread < group_threads; ++thread)
         for (int w = 0; w < words_a; ++w) instruction.a_words.push_back(a.at(thread, a0 + w));
     begin_reads(instruction, 2 * d.count());
@@ -206,68 +195,57 @@ void EmulatedTeamMachine::wait_products(int under_way, EmulatedRegisters<float>&
                 fail(Hazard::product_in_flight, "a product that is waited for is still under way");
 }
 
-float EmulatedTeamMachine::element(const Operand& operand, int line, int k, ElementType type) const {
-    const int address = address_of(operand, line, k, type);
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, block_.unit(address / TeamBlock::unit_bytes) + address % TeamBlock::unit_bytes,
-                static_cast<std::size_t>(element_bits(type) / 8));
-    return unpack(bits, type);
+template <class Put>
+void EmulatedTeamMachine::read_operand(const Operand& operand, int lines, ElementType type, Put put) const {
+    const std::vector<float>& values = code_values(type);
+    const int bytes = element_bits(type) / 8;
+    each_unit(operand, lines, type, [&](int unit, int line, int k) {
+        for (int at = 0; at < TeamBlock::unit_bytes; at += bytes) {
+            std::uint16_t code = 0;
+            std::memcpy(&code, block_.unit(unit) + at, static_cast<std::size_t>(bytes));
+            put(line, k, static_cast<double>(values[code]));
+            ++(operand.lines_are_depth ? line : k);
+        }
+    });
 }
 
-std::vector<float> EmulatedTeamMachine::left_of(const Instruction& instruction) const {
+void EmulatedTeamMachine::read_left(GroupModel& model, const Instruction& instruction) const {
     const ElementType type = instruction.type;
-    const int depth = group_depth(type), bits = element_bits(type), of_word = 32 / bits;
-    std::vector<float> a(place_in(rows, depth, 0));
-    const auto at = [&](int row, int k) -> float& { return a[place_in(row, depth, k)]; };
     if (!instruction.a_in_registers) {
-        for (int row = 0; row < rows; ++row)
-            for (int k = 0; k < depth; ++k) at(row, k) = element(instruction.a, row, k, type);
-        return a;
+        read_operand(instruction.a, rows, type, [&](int row, int k, double x) { model.a(row, k) = x; });
+        return;
     }
+    const std::vector<float>& values = code_values(type);
+    const int bits = element_bits(type), of_word = 32 / bits;
+    const std::uint32_t mask = (1U << static_cast<unsigned>(bits)) - 1U;
     for (int thread = 0; thread < group_threads; ++thread)
         for (int w = 0; w < words_a; ++w) {
             const std::uint32_t word = instruction.a_words[place_in(thread, words_a, w)];
             const int k = of_word * (thread % 4 + 4 * (w / 2));
             for (int i = 0; i < of_word; ++i)
-                at(row_of(thread, 2 * w), k + i) = unpack(word >> static_cast<unsigned>(i * bits) &
-                                                              ((1U << static_cast<unsigned>(bits)) - 1U),
-                                                          type);
+                model.a(row_of(thread, 2 * w), k + i) =
+                    static_cast<double>(values[word >> static_cast<unsigned>(i * bits) & mask]);
         }
-    return a;
-}
-
-std::vector<float> EmulatedTeamMachine::right_of(const Instruction& instruction, int columns) const {
-    const int depth = group_depth(instruction.type);
-    std::vector<float> b;
-    for (int column = 0; column < columns; ++column)
-        for (int k = 0; k < depth; ++k) b.push_back(element(instruction.b, column, k, instruction.type));
-    return b;
 }
 
 void EmulatedTeamMachine::compute(Product& product) const {
     const int count = product.d->count(), columns = 2 * count;
+    std::vector<float> d(place_in(rows, columns, 0));
     for (const Instruction& instruction : product.instructions) {
-        const int depth = group_depth(instruction.type);
-        const bool short_sums = element_bits(instruction.type) == 8;
-        const std::vector<float> a = left_of(instruction), b = right_of(instruction, columns);
-        for (int thread = 0; thread < group_threads; ++thread)
-            for (int r = 0; r < count; ++r) {
-                const int place = place_of(r, count, short_sums && !instruction.a_in_registers);
-                float& value = product.values[place_in(thread, count, place)];
-                const float* left = a.data() + static_cast<std::ptrdiff_t>(row_of(thread, r)) * depth;
-                const float* right = b.data() + static_cast<std::ptrdiff_t>(column_of(thread, r)) * depth;
-                const double before = instruction.accumulate ? value : 0.0;
-                if (short_sums) {
-                    ShortSum sum;
-                    sum.add(before);
-                    for (int k = 0; k < depth; ++k) sum.add(double{left[k]} * double{right[k]});
-                    value = static_cast<float>(sum.result());
-                } else {
-                    double sum = before;
-                    for (int k = 0; k < depth; ++k) sum += double{left[k]} * double{right[k]};
-                    value = static_cast<float>(sum);
-                }
-            }
+        const bool interleaved = element_bits(instruction.type) == 8 && !instruction.a_in_registers;
+        const auto each_element = [&](auto visit) {
+            for (int thread = 0; thread < group_threads; ++thread)
+                for (int r = 0; r < count; ++r)
+                    visit(d[place_in(row_of(thread, r), columns, column_of(thread, r))],
+                          product.values[place_in(thread, count, place_of(r, count, interleaved))]);
+        };
+        GroupModel model(instruction.type, columns);
+        read_left(model, instruction);
+        read_operand(instruction.b, columns, instruction.type,
+                     [&](int column, int k, double x) { model.b(k, column) = x; });
+        each_element([](float& element, float value) { element = value; });
+        model.multiply(d, instruction.accumulate);
+        each_element([](float element, float& value) { value = element; });
     }
     product.done = true;
 }

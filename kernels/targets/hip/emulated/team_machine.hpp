@@ -10,6 +10,8 @@
 
 namespace fmha::hip_target {
 
+class GroupModel;
+
 /// One warp group of a block on the host: the feed or a team, or the waves of the feed that transpose. Its threads advance together; other groups go on when it waits.
 class EmulatedTeamMachine : public EmulatedMachine {
   public:
@@ -156,10 +158,14 @@ class EmulatedTeamMachine : public EmulatedMachine {
     Product& open_product(EmulatedRegisters<float>& d);
     void begin_reads(Instruction& instruction, int columns);
     static int address_of(const Operand& operand, int line, int depth, ElementType type);
-    float element(const Operand& operand, int line, int depth, ElementType type) const;
+    /// Calls visit(unit, line, depth) for every unit that holds elements of the operand, and with the first of them.
+    template <class Visit>
+    static void each_unit(const Operand& operand, int lines, ElementType type, Visit visit);
+    /// Calls put(line, depth, value) for every element.
+    template <class Put>
+    void read_operand(const Operand& operand, int lines, ElementType type, Put put) const;
+    void read_left(GroupModel& model, const Instruction& instruction) const;
     void compute(Product& product) const;
-    std::vector<float> left_of(const Instruction& instruction) const;
-    std::vector<float> right_of(const Instruction& instruction, int columns) const;
     void finish(Product& product);
     [[noreturn]] void fail(Hazard hazard, const std::string& sentence) const;
 
