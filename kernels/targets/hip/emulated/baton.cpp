@@ -67,7 +67,7 @@ void Baton::yield(int agent) {
 }
 
 void Baton::await_baton(int agent, std::unique_lock<std::mutex>& lock) {
-    changed_.wait(lock, [&] { return current_ == agent || error_; });
+    agents_[static_cast<std::size_t>(agent)].called.wait(lock, [&] { return current_ == agent || error_; });
     if (error_) throw Stopped{};
 }
 
@@ -90,7 +90,7 @@ void Baton::hand_on() {
         last_ = chosen_of(candidates);
         if (last_ < memory) {
             current_ = last_;
-            changed_.notify_all();
+            agents_[static_cast<std::size_t>(current_)].called.notify_one();
             return;
         }
         try {
@@ -123,7 +123,7 @@ int Baton::chosen_of(const std::vector<int>& candidates) {
 
 void Baton::fail(std::exception_ptr error) {
     if (!error_) error_ = std::move(error);
-    changed_.notify_all();
+    for (Agent& agent : agents_) agent.called.notify_one();
 }
 
 std::string Baton::deadlock_report() const {

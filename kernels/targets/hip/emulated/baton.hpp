@@ -48,6 +48,7 @@ class Baton {
     struct Agent {
         std::function<bool()> ready; ///< none: it can go on
         std::function<std::string()> what;
+        std::condition_variable called; ///< it has the baton, or another one has failed
         bool ended = false;
     };
 
@@ -63,7 +64,6 @@ class Baton {
     std::function<std::string(int)> name_of_;
     std::vector<Agent> agents_;
     std::mutex mutex_;
-    std::condition_variable changed_;
     int current_ = -1, last_ = 0;
     std::exception_ptr error_;
 };
