@@ -2,6 +2,7 @@
 
 #include "reference/append.hpp"
 #include "reference/numerics/formats.hpp"
+#include "tests/kernels/normal_numbers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -147,12 +148,12 @@ void AppendProblem::fill(Memory& memory, std::int64_t batch, std::int64_t heads,
         std::memcpy(static_cast<std::byte*>(view.data) + static_cast<std::size_t>(element) * size, &code,
                     size);
     };
+    NormalNumbers normal;
     for (std::int64_t b = 0; b < batch; ++b)
         for (std::int64_t h = 0; h < heads; ++h)
             for (std::int64_t r = 0; r < rows; ++r)
                 for (std::int64_t c = 0; c < std::min(numbers, cols); ++c)
-                    put(view.offset(b, h, r, c),
-                        reference::encode(view.type, std::normal_distribution<double>()(engine_)));
+                    put(view.offset(b, h, r, c), reference::encode(view.type, normal(engine_)));
 }
 
 std::vector<std::byte> AppendProblem::outputs() const {

@@ -2,6 +2,7 @@
 
 #include "reference/backward.hpp"
 #include "reference/numerics/formats.hpp"
+#include "tests/kernels/normal_numbers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -134,7 +135,7 @@ BackwardProblem::Memory& BackwardProblem::memory(ElementType type, std::int64_t 
 void BackwardProblem::draw(std::mt19937_64& engine) {
     const Signature& s = chain_.main.signature;
     const ElementTypes types = element_types(s.data_type, fp8_flavour(chain_.main.arch));
-    std::normal_distribution<double> normal;
+    NormalNumbers normal;
     const std::int64_t longest = *std::ranges::max_element(logical_k_);
     const auto fill = [&](const Memory& to, std::int64_t heads, const std::function<double()>& value) {
         for (std::int64_t b = 0; b < spec_.batch; ++b)

@@ -2,6 +2,7 @@
 
 #include "reference/combine.hpp"
 #include "reference/numerics/formats.hpp"
+#include "tests/kernels/normal_numbers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -103,7 +104,7 @@ std::int64_t CombineProblem::first_row(std::int64_t b) const {
 
 void CombineProblem::fill_partials(std::mt19937_64& engine) {
     const auto chance = [&](double p) { return std::bernoulli_distribution(p)(engine); };
-    const auto normal = [&] { return std::normal_distribution<double>()(engine); };
+    auto normal = [&, numbers = NormalNumbers()]() mutable { return numbers(engine); };
     const auto put = [](const Memory& m, std::int64_t offset, double value) {
         const auto x = static_cast<float>(value);
         std::memcpy(static_cast<std::byte*>(m.view.data) + 4 * offset, &x, sizeof x);
