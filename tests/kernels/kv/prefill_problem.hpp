@@ -3,11 +3,13 @@
 #include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "dispatcher/types/numerics.hpp"
+#include "reference/forward.hpp"
 #include "tests/kernels/host/fwd_problem.hpp"
 #include "tests/kernels/host/judge.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +40,7 @@ class PrefillProblem {
     KernelConfig config(Tile tile) const;
 
     /// O and LSE against forward over the same keys one after another, or, where a descale belongs to a page or a token, against
-    /// the reference over the pool.
+    /// the reference over the pool. The reference is computed once for all that have the same numerics.
     host_target::test::Distance judge(const Numerics& numerics) const;
     std::vector<std::uint8_t> outputs() const { return fwd_.output_bytes(); }
     void poison_outputs() { fwd_.poison_outputs(); }
@@ -48,6 +50,7 @@ class PrefillProblem {
     void place_entries();
     TensorView pool(const TensorView& from, bool is_value, Bytes& memory) const;
     void make_scales();
+    reference::ForwardRows expected(const Numerics& numerics) const;
 
     host_target::test::FwdProblem fwd_;
     PoolSpec spec_;
@@ -58,6 +61,7 @@ class PrefillProblem {
     Bytes k_, v_;
     std::vector<float> q_scales_, k_scales_, v_scales_;
     BatchPrefillArgs args_;
+    mutable std::optional<reference::ForwardRows> expected_; ///< of the numerics of the last judgement
 };
 
 /// A problem that `kernel` can be launched with; `turn` chooses among several.
