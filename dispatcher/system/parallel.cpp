@@ -1,5 +1,7 @@
 #include "dispatcher/system/parallel.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <thread>
 #include <vector>
@@ -7,6 +9,14 @@
 namespace fmha::system {
 
 int hardware_threads() {
+    // std::thread::hardware_concurrency counts the machine's, also where taskset, Slurm or a container leave a process two of them.
+    constexpr std::size_t most_sets = 64; // of 1,024 processors each
+    for (std::size_t sets = 1; sets <= most_sets; sets *= 2) {
+        std::vector<cpu_set_t> allowed(sets);
+        const std::size_t bytes = sets * sizeof(cpu_set_t);
+        if (sched_getaffinity(0, bytes, allowed.data()) == 0)
+            return std::max(1, CPU_COUNT_S(bytes, allowed.data()));
+    }
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 

@@ -11,7 +11,7 @@
 /// again in the thread that asked, when all others have stopped.
 namespace fmha::system {
 
-/// Threads that this machine runs at a time, at least 1.
+/// Threads that this machine runs at a time for the calling thread, of the processors that it may use; at least 1.
 int hardware_threads();
 
 /// `requested`, or `hardware_threads()` when it is 0.

@@ -1,9 +1,11 @@
 #include "dispatcher/system/parallel.hpp"
 
 #include <gmock/gmock.h>
+#include <sched.h>
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -86,6 +88,22 @@ TEST(ParallelWith, AJobThatCannotBeMadeIsThrown) {
         return [](int) {};
     };
     EXPECT_THROW(parallel_with(1000, make, 4), std::bad_alloc);
+}
+
+TEST(Threads, AreOfTheProcessorsThatAThreadMayUse) {
+    const int before = hardware_threads();
+    std::thread([] {
+        cpu_set_t allowed;
+        ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+        std::size_t first = 0;
+        while (!CPU_ISSET(first, &allowed)) ++first;
+        CPU_ZERO(&allowed);
+        CPU_SET(first, &allowed);
+        ASSERT_EQ(sched_setaffinity(0, sizeof allowed, &allowed), 0);
+        EXPECT_EQ(hardware_threads(), 1);
+        EXPECT_EQ(thread_count(0), 1);
+    }).join();
+    EXPECT_EQ(hardware_threads(), before);
 }
 
 TEST(Threads, ProcessesShareTheMachine) {

@@ -277,7 +277,7 @@ def _compile_all(jobs: list[tuple[list[int], tuple]], max_workers: int | None, e
     if executor is not None:
         collect(executor.map(compile_kernels, [job for _, job in jobs]))
         return failed
-    workers = max_workers if max_workers and max_workers > 0 else min(len(jobs), os.cpu_count() or 4)
+    workers = max_workers if max_workers and max_workers > 0 else min(len(jobs), len(os.sched_getaffinity(0)))
     with ThreadPoolExecutor(max_workers=workers) as pool:
         collect(pool.map(compile_kernels, [job for _, job in jobs]))
     return failed
