@@ -17,8 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int primary = 0xff; // the rest of an extended code says more than a user can act on
+
 std::string reason_of(int code, sqlite3* db, std::chrono::milliseconds patience) {
-    constexpr int primary = 0xff; // the rest of an extended code says more than a user can act on
     switch (code & primary) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -161,15 +162,14 @@ void Database::open(const std::string& uri, int flags) {
 
 void Database::open_for_reading() {
     open(uri_of(file_, ""), SQLITE_OPEN_READONLY);
-    try {
-        number("SELECT count(*) FROM sqlite_master");
-    } catch (const InputError&) {
-        // Reading beside a writer takes a file of shared memory beside the store. In a folder where none can be made there is no
-        // writer either, and without the writer's log the file is whole as it is.
-        if (fs::exists(file_.string() + "-wal")) throw;
-        open(uri_of(file_, "?immutable=1"), SQLITE_OPEN_READONLY);
-        number("SELECT count(*) FROM sqlite_master");
-    }
+    constexpr const char* first_look = "SELECT count(*) FROM sqlite_master";
+    const int code = sqlite3_exec(db_.get(), first_look, nullptr, nullptr, nullptr);
+    if (code == SQLITE_OK) return;
+    // Reading beside a writer takes a file of shared memory beside the store. In a folder where none can be made there is no
+    // writer either, and without the writer's log the file is whole as it is. A writer without a log holds the file while it writes.
+    if ((code & primary) == SQLITE_BUSY || fs::exists(file_.string() + "-wal")) fail(code);
+    open(uri_of(file_, "?immutable=1"), SQLITE_OPEN_READONLY);
+    number(first_look);
 }
 
 /// With a log, readers and a writer do not stop one another and a commit waits for no disk; a file system without shared memory keeps

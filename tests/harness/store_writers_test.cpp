@@ -69,6 +69,18 @@ TEST(Store, IsAwaitedWhileItIsCreated) {
     }
 }
 
+// Where a file system has no shared memory, a writer keeps no log beside the store.
+TEST(Store, IsNotReadWhileAWriterWithoutALogWrites) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    const Database writer(file, Access::write, Store::usual_patience);
+    writer.run("PRAGMA journal_mode = delete; BEGIN EXCLUSIVE; CREATE TABLE half (whole INTEGER)");
+    const auto read = [&] { return Database(file, Access::read, std::chrono::milliseconds(20)).empty(); };
+    EXPECT_THAT(refusal(read), testing::HasSubstr(": is in use by another process"));
+    writer.run("COMMIT");
+    EXPECT_FALSE(read());
+}
+
 TEST(Store, AFullDiskCostsTheRestAndNothingBefore) {
     const Scratch folder;
     const std::string file = folder / "runs.db";
