@@ -53,10 +53,6 @@ void read_margins(std::int64_t result, CaseResult& into, Statement& margins) {
                               margins.integer(3) != 0, margins.real(4), margins.text(5)});
 }
 
-} // namespace
-
-namespace {
-
 /// Waits for the program that creates the file. It holds no lock between its steps, which take milliseconds.
 void await_tables(const Database& database, std::chrono::milliseconds patience) {
     const auto end = std::chrono::steady_clock::now() + std::min(patience, Store::creation);
