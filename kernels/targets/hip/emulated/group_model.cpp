@@ -60,6 +60,7 @@ void GroupModel::multiply_columns_short(float* d, const double* a, const double*
             const double term = std::abs(a[k] * line[j]);
             largest[j] = largest[j] < term ? term : largest[j];
         }
+    // Where all terms are 0, or one is no number, these units mean nothing, and neither does their sum: `plain_sum` has it below.
     for (std::size_t j = 0; j < width; ++j) {
         const std::int64_t last = last_bit(largest[j]);
         unit[j] = power_of_two(last);
