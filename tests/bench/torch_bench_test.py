@@ -256,13 +256,23 @@ class Variants(unittest.TestCase):
         self.assertTrue(any(variant.kv_group > 1 and variant.right < 0 for variant in found))
         self.assertTrue(any(variant.left >= 0 and variant.right > 0 for variant in found))
 
+    def test_the_same_work_is_within_a_key_a_row_and_shares_nothing(self):
+        for length in (2048, 8192):
+            for variant in torch_variants.variants(length):
+                same = variant.of_same_work(length)
+                self.assertEqual((same.left, same.kv_group, same.packed), (-1, 1, False), variant.name)
+                if variant.name != "causal":
+                    self.assertLess(abs(same.seen(length) - variant.seen(length)), length, variant.name)
+        self.assertEqual(torch_variants.Variant("causal", right=0).of_same_work(2048).seen(2048), 2048 * 2048)
+
     def test_work_is_what_is_seen(self):
         self.assertEqual(torch_variants.flops(2, 4, 64, 100), 4.0 * 2 * 4 * 64 * 100)
 
     def test_a_line_names_the_variant_and_what_is_wrong(self):
         row = {"batch": 1, "heads": 8, "length": 2048, "hdim": 128, "variant": "group mode", "kernel": "k", "wrong": "", "tflops": 1.0,
-               "spread_percent": 0.1, "plain_tflops": 2.0, "plain_spread_percent": 0.2, "ratio": 0.5}
+               "spread_percent": 0.1, "plain_tflops": 4.0, "same_tflops": 2.0, "same_spread_percent": 0.2, "plain_ratio": 0.25, "ratio": 0.5}
         self.assertIn("group mode", torch_variants.line(row))
+        self.assertIn("ratio 0.250", torch_variants.line(row))
         self.assertIn("ratio 0.500", torch_variants.line(row))
         self.assertIn("WRONG: x", torch_variants.line({**row, "wrong": "x"}))
 
