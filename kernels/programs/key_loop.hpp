@@ -2,7 +2,7 @@
 
 #include "kernels/programs/alibi.hpp"
 #include "kernels/programs/decisions.hpp"
-#include "kernels/programs/head_rows.hpp"
+#include "kernels/programs/hidden_keys.hpp"
 
 namespace fmha::kernels {
 
@@ -130,10 +130,8 @@ FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring,
     if constexpr (masking == Masking::off) return;
     if (masking == Masking::always ||
         !scoring.mask.shows_all(row0, tile.m0, key0, tile.n0, key_count, has.mask))
-        ctx.map(scores, [seen = TileMask::of(scoring.mask, row0, key0, key_count), kernel = has.mask,
-                         heads = scoring.heads](float s, int r, int c) {
-            return seen.sees(heads.row(r), c, kernel) ? s : never;
-        });
+        ctx.hide(scores,
+                 HiddenKeys{TileMask::of(scoring.mask, row0, key0, key_count), has.mask, scoring.heads});
 }
 
 /// F-2 to F-5: scores, which may be `scaled` already, become logits in base 2, −∞ where a key is hidden.

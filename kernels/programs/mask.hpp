@@ -138,13 +138,22 @@ struct TileMask {
                 tile_relative(key_count - key0), tile_relative(mask.sink - key0),
                 tile_relative(mask.sink_rows - row0)};
     }
+    /// The columns that a row sees: [begin, end), and of those before `end` the ones below `sinks`.
+    struct Columns {
+        std::int32_t begin = 0, end = 0, sinks = 0;
+    };
+
     /// Conditions that a kernel of the class need not look at are vacuous (`Mask::of`).
-    FMHA_DEVICE constexpr bool sees(std::int32_t row, std::int32_t column, MaskClass kernel) const {
-        if (kernel == MaskClass::none) return column < columns;
+    FMHA_DEVICE constexpr Columns of_row(std::int32_t row, MaskClass kernel) const {
+        if (kernel == MaskClass::none) return {0, columns, 0};
         const std::int32_t end = row + upper < columns ? row + upper : columns;
-        if (kernel == MaskClass::causal) return column < end;
-        const std::int32_t sinks = row < sink_rows ? sink_columns : 0;
-        return (column < end) & ((column >= row + lower) | (column < sinks));
+        if (kernel == MaskClass::causal) return {0, end, 0};
+        return {row + lower, end, row < sink_rows ? sink_columns : 0};
+    }
+    FMHA_DEVICE constexpr bool sees(std::int32_t row, std::int32_t column, MaskClass kernel) const {
+        const Columns seen = of_row(row, kernel);
+        if (kernel != MaskClass::generic) return column < seen.end;
+        return (column < seen.end) & ((column >= seen.begin) | (column < seen.sinks));
     }
 };
 

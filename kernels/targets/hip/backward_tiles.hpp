@@ -47,6 +47,10 @@ class BackwardRows : public RowOperations<Block, &BackwardPlan::rows> {
             Base::map(tile, f);
     }
     template <class Tile>
+    FMHA_DEVICE void hide(Tile& scores, const kernels::HiddenKeys& hidden) {
+        map(scores, hidden);
+    }
+    template <class Tile>
     FMHA_DEVICE void add_distances(Tile& scores, float factor, const kernels::TileAlibi& at) {
         auto reach = this->rows();
         this->set_rows(reach, [&](int query) { return static_cast<float>(at.of(query).reach); });

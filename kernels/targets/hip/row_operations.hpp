@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/programs/alibi.hpp"
+#include "kernels/programs/hidden_keys.hpp"
 #include "kernels/programs/score_unit.hpp"
 #include "kernels/targets/hip/accumulator.hpp"
 
@@ -48,6 +49,10 @@ class RowOperations {
                 tile.x.at(thread, at) = f(tile.x.at(thread, at), row0 + row, col0 + col);
             });
         });
+    }
+    template <class Tile>
+    FMHA_DEVICE void hide(Tile& scores, const kernels::HiddenKeys& hidden) {
+        map(scores, hidden);
     }
     template <class F>
     FMHA_DEVICE void set_rows(Rows& to, F f) {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "kernels/targets/hip/context.hpp"
-#include "kernels/targets/hip/row_operations.hpp"
 #include "kernels/targets/hip/team_products.hpp"
+#include "kernels/targets/hip/team_rows.hpp"
 #include "kernels/targets/hip/tile_memory.hpp"
 #include "kernels/targets/hip/weights.hpp"
 
@@ -12,7 +12,7 @@ namespace fmha::hip_target {
 namespace warp_specialised {
 
 template <class Block>
-using Rows = RowOperations<Block, &BlockPlan::rows>;
+using Rows = TeamRows<Block>;
 template <class Block>
 using Memory = TileMemory<Block, &BlockPlan::rows>;
 template <class Block>

@@ -2,6 +2,7 @@
 
 #include "kernels/programs/alibi.hpp"
 #include "kernels/programs/decisions.hpp"
+#include "kernels/programs/hidden_keys.hpp"
 #include "kernels/programs/score_unit.hpp"
 #include "kernels/targets/host/convert.hpp"
 #include "kernels/targets/host/tile.hpp"
@@ -51,6 +52,7 @@ class RowContext : public kernels::Decisions {
             return s + along * static_cast<float>(plane.reference(r) - c);
         });
     }
+    void hide(const FloatTile& scores, const kernels::HiddenKeys& hidden) const { map(scores, hidden); }
     void fill(const FloatTile& tile, float x) const;
     void fill(const Rows& rows, float x) const;
     void soft_cap(const FloatTile& scores, float inner, float outer) const;
