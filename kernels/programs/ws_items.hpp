@@ -11,8 +11,13 @@ namespace fmha::kernels {
 ///
 /// Where all query tiles see the same keys, those of a head follow each other, and a block computes several. Where the last one takes less
 /// time, because teams have no rows in it, the number of blocks has no divisor of theirs, or some blocks would compute the longer tiles of all
-/// heads. Where a mask makes later ones longer, a block computes pairs: the longest tile of one head and the shortest of the next, the second longest and the
-/// second shortest, and so on. All pairs are about as long, and those of two heads follow each other, so that few heads have to have
+/// heads.
+///
+/// Under a window a block computes several too, of many heads in turn: those that blocks compute at the same time are neighbours in all heads, and
+/// so as long as each other, at the ends of sequences as well.
+///
+/// Where a mask makes later ones longer, a block computes pairs: the longest tile of one head and the shortest of the next, the second longest
+/// and the second shortest, and so on. All pairs are about as long, and those of two heads follow each other, so that few heads have to have
 /// their keys and values in the L2 cache. Where tiles of queries end within tiles of keys, pairs differ by a tile, and the number of blocks has
 /// no divisor of the number of a head's tiles either.
 ///
@@ -21,12 +26,14 @@ namespace fmha::kernels {
 /// blocks would have few items each. The longest of several heads come first then, of as many as have their keys and values in the cache.
 ///
 /// Where lengths are on the device, items are numbered as if all sequences had the largest one; a block skips those that do not exist. The number of blocks
-/// has no divisor of the number of a head's tiles, or the short sequences of all heads would be computed by some of the blocks.
+/// has no divisor of the number of a head's tiles, or under a window of the heads that take turns, or some of the blocks would compute the short sequences.
 struct WsGrid {
     std::uint32_t heads = 0, q_tiles = 0, all_heads = 0;
     std::uint32_t heads_at_once = 1; ///< that take turns where a block computes one item
     std::uint32_t blocks = 0;
-    bool masked = false, lengths_known = false, pairs = false;
+    bool slides = false;    ///< a window, under which most rows see as many keys as others
+    bool lengthens = false; ///< another mask, which makes later items of a head longer
+    bool lengths_known = false, pairs = false;
     bool uneven = false; ///< items of a head, or its pairs, take different times
     /// The divisors of an item's number: the heads of an entry; the heads that take turns and their items; the heads of the last turn.
     Divisor of_entry, of_turn, in_turn, of_last_turn;
@@ -40,14 +47,20 @@ struct WsGrid {
           q_tiles(tiles(args.shape.mode == Mode::group ? args.shape.max_seqlen_q : args.shape.seqlen_q,
                         HeadRows::of(config, args).of_head(config.algorithm.tile.m0))),
           all_heads(narrow(args.shape.batch * heads)), blocks(narrow(size())),
-          masked(config.signature.mask != MaskClass::none), lengths_known(args.shape.mode == Mode::batch) {
+          lengths_known(args.shape.mode == Mode::batch) {
+        const MaskClass mask = config.signature.mask;
+        const std::int64_t window = width(mask, args.mask, args.shape), keys = longest(args.shape);
+        slides = mask == MaskClass::generic && 4 * window <= 3 * keys;
+        lengthens = mask != MaskClass::none && !slides;
         const Tile& tile = config.algorithm.tile;
         const std::int64_t team_rows = tile.m0 / config.algorithm.wave.m0,
                            rest = args.shape.seqlen_q % tile.m0;
         const bool last_is_short = tile.m0 > 2 * team_rows && rest > 0 && rest <= tile.m0 - team_rows;
-        uneven = masked ? tile.m0 % tile.n0 != 0 : last_is_short;
+        uneven = lengthens ? tile.m0 % tile.n0 != 0 : !slides && last_is_short;
         of_entry = Divisor(heads);
-        if (masked && blocks > 0) heads_at_once = cached_heads(args.shape);
+        // Under a window it and as much again, for the tiles that follow.
+        if (mask != MaskClass::none && blocks > 0)
+            heads_at_once = cached_heads(args.shape, slides && 2 * window < keys ? 2 * window : keys);
         take_turns(heads_at_once);
         if constexpr (requires { args.place; }) of_page = Divisor(narrow(args.place.page_size));
     }
@@ -56,24 +69,24 @@ struct WsGrid {
     constexpr WsGrid dealt_to(std::int64_t count) const {
         WsGrid dealt = *this;
         dealt.blocks = narrow(count);
-        dealt.pairs = masked && count < size();
+        dealt.pairs = lengthens && count < size();
         if (dealt.pairs) dealt.take_turns(2);
         return dealt;
     }
     /// The same items, dealt out to the blocks of a device of so many multiprocessors.
     constexpr WsGrid on(std::int64_t multiprocessors) const {
         if (multiprocessors <= 0 || multiprocessors >= size()) return *this;
-        const std::int64_t pair_count = (size() + 1) / 2, count = masked ? pair_count : size(),
+        const std::int64_t pair_count = (size() + 1) / 2, count = lengthens ? pair_count : size(),
                            rounds = (count + multiprocessors - 1) / multiprocessors;
         constexpr std::uint32_t few_tiles = 32;
         const bool rounds_are_full = 8 * count >= 7 * rounds * multiprocessors; // to 7/8
-        if (masked && (q_tiles > few_tiles || !rounds_are_full)) return *this;
+        if (lengthens && (q_tiles > few_tiles || !rounds_are_full)) return *this;
         // Of many rounds a block has long and short sequences, as others have.
         constexpr std::int64_t many_rounds = 8;
         if (!lengths_known && count < many_rounds * multiprocessors) return *this;
         if (lengths_known && !uneven) return dealt_to(multiprocessors);
         std::int64_t mixing = multiprocessors;
-        while (common_divisor(mixing, q_tiles) > 1) --mixing;
+        while (common_divisor(mixing, slides ? heads_at_once : q_tiles) > 1) --mixing;
         const bool as_many_rounds = (count - 1) / mixing == (count - 1) / multiprocessors;
         return dealt_to(as_many_rounds || !lengths_known ? mixing : multiprocessors);
     }
@@ -103,10 +116,18 @@ struct WsGrid {
         in_turn = Divisor(together * q_tiles);
         of_last_turn = Divisor(together > 0 ? all_heads % together : 0);
     }
-    /// So many heads of `shape` have their keys and values in the L2 cache, whole groups of them.
-    constexpr std::uint32_t cached_heads(const Shape& shape) const {
+    /// The longer of keys and rows of a sequence; in a group its rows alone are known.
+    static constexpr std::int64_t longest(const Shape& shape) {
+        return shape.seqlen_k > shape.max_seqlen_q ? shape.seqlen_k : shape.max_seqlen_q;
+    }
+    /// One more than the keys of a row under a window, more than `longest` where a side has no end.
+    static constexpr std::int64_t width(MaskClass kernel, const MaskArgs& args, const Shape& shape) {
+        const Mask mask = Mask::of(args, kernel, false, longest(shape), longest(shape));
+        return mask.x + mask.y;
+    }
+    /// So many heads of `shape` have `rows` keys and values in the L2 cache, whole groups of them.
+    constexpr std::uint32_t cached_heads(const Shape& shape, std::int64_t rows) const {
         constexpr std::int64_t cached_bytes = 32 << 20; // an H200 caches 50 MB
-        const std::int64_t rows = shape.seqlen_k > shape.max_seqlen_q ? shape.seqlen_k : shape.max_seqlen_q;
         const std::int64_t bytes_of_kv_head = (rows > 0 ? rows : 1) * (shape.hdim_q + shape.hdim_v) * 2;
         const std::int64_t group = heads / shape.nhead_k;
         const std::int64_t cached = cached_bytes / bytes_of_kv_head * group;

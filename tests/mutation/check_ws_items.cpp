@@ -34,6 +34,13 @@ struct Launch {
         // In a group the largest length says how many tiles an entry may have, and seqlen_q is none (N-2).
         if (mode == Mode::group) std::swap(args.shape.seqlen_q, args.shape.max_seqlen_q);
     }
+    /// Each row sees so many keys before and behind its own, or all: -1.
+    Launch window(std::int64_t left, std::int64_t right) const {
+        Launch launch = *this;
+        launch.config.signature.mask = MaskClass::generic;
+        launch.args.mask = {.type = MaskType::window_generic, .left = left, .right = right};
+        return launch;
+    }
     WsGrid grid() const { return {config, args}; }
 };
 
@@ -212,6 +219,41 @@ bool uneven_pairs_are_dealt() {
     return blocks(3, 25, 3, 6) == 6 && blocks(3, 113, 2, 16) == 15;
 }
 
+/// Under a window blocks compute several items, of all heads that are cached with twice the window.
+bool windows_are_dealt() {
+    const Launch seven(Mode::batch, true, 1, 7, 7, 4, 100);
+    const auto slides = [](const Launch& launch) {
+        const WsGrid grid = launch.grid();
+        return grid.slides && !grid.lengthens && !grid.dealt_to(1).pairs && !grid.uneven;
+    };
+    const auto lengthens = [](const Launch& launch) {
+        const WsGrid grid = launch.grid();
+        return !grid.slides && grid.lengthens;
+    };
+    // 74 of 100 keys are a window; with one more on either side later items are longer than the first.
+    if (!slides(seven.window(36, 37)) || !lengthens(seven.window(37, 37)) || !lengthens(seven.window(36, 38)))
+        return false;
+    // Without an end to one side there is no window, and a causal kernel does not look at the other side.
+    if (!lengthens(seven.window(10, 100)) || !lengthens(seven.window(100, 10))) return false;
+    Launch causal = seven.window(36, 37);
+    causal.config.signature.mask = MaskClass::causal;
+    if (!lengthens(causal)) return false;
+    // Tiles that are no whole number of tiles of keys, and many tiles of a head, change nothing.
+    Launch ends_within = seven.window(36, 37);
+    ends_within.config.algorithm.tile.n0 = 3;
+    if (!slides(ends_within) || ends_within.grid().on(6).blocks != 6) return false;
+    if (Launch(Mode::batch, true, 1, 2, 2, 33, 100).window(10, 0).grid().on(10).blocks != 10) return false;
+    // 300 heads of 64 * 1024 keys: two are cached whole, 64 with 2048 of them, all of them with few. Of a wide window all keys count.
+    const Launch many(Mode::batch, true, 1, 300, 300, 17, 64 * 1024);
+    if (many.window(1022, 0).grid().heads_at_once != 64 ||
+        many.window(40 * 1024, 0).grid().heads_at_once != 2 || many.window(9, 0).grid().heads_at_once != 300)
+        return false;
+    // In a group the largest number of rows says how many keys there may be: 100. The blocks have no divisor of 32 heads.
+    const Launch group(Mode::group, true, 1, 32, 32, 25, 0);
+    return slides(group.window(36, 37)) && lengthens(group.window(37, 37)) &&
+           group.window(36, 37).grid().on(16).blocks == 15 && group.window(36, 37).grid().on(15).blocks == 15;
+}
+
 /// One item a block: round after round of heads; in a round the last query tile of every head, then the previous one.
 std::vector<Item> in_rounds(const Launch& launch) {
     const WsGrid grid = launch.grid();
@@ -249,7 +291,9 @@ bool dealing_is_right(const Launch& launch, std::uint32_t blocks) {
     const std::size_t together = grid.pairs ? 2 : 1;
     const std::vector<Item> all = grid.pairs ? in_pairs(launch) : in_rounds(launch);
     if (std::ssize(all) != grid.size()) return false;
-    if (grid.pairs != (launch.config.signature.mask != MaskClass::none && blocks < grid.size())) return false;
+    const MaskClass mask = launch.config.signature.mask;
+    const bool window = mask == MaskClass::generic && grid.slides;
+    if (grid.pairs != (mask != MaskClass::none && !window && blocks < grid.size())) return false;
     std::vector<std::vector<Item>> want(blocks);
     for (std::size_t n = 0; n < all.size(); ++n) want[n / together % blocks].push_back(all[n]);
     for (std::uint32_t block = 0; block < blocks; ++block) {
@@ -298,7 +342,7 @@ bool pages_are_divided() {
 bool ws_items_are_right() {
     if (!pages_are_divided()) return false;
     if (!divisors_are_right() || !turns_are_right() || !blocks_are_right() || !last_tiles_are_dealt() ||
-        !uneven_pairs_are_dealt())
+        !uneven_pairs_are_dealt() || !windows_are_dealt())
         return false;
     const Launch launches[] = {
         {Mode::batch, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 2, 6, 3, 5, 100},
@@ -310,7 +354,9 @@ bool ws_items_are_right() {
         for (const std::int64_t blocks :
              {std::int64_t{1}, std::int64_t{2}, std::int64_t{7}, std::int64_t{16}, launch.grid().size() - 1,
               launch.grid().size(), launch.grid().size() + 1})
-            if (!dealing_is_right(launch, static_cast<std::uint32_t>(blocks))) return false;
+            if (!dealing_is_right(launch, static_cast<std::uint32_t>(blocks)) ||
+                !dealing_is_right(launch.window(5, 4), static_cast<std::uint32_t>(blocks)))
+                return false;
     const kernels::OneItem one{{1, 2, 3, 4}};
     return kernels::OneItem::exists(0) && !kernels::OneItem::exists(1) &&
            tuple_of(one[0]) == Item(1, 2, 3, 4);
