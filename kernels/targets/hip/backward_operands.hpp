@@ -291,28 +291,35 @@ class BackwardOperands {
         stage_ ^= 1;
         loading_ = true;
     }
-    /// The keys of dQ to registers, a fragment of depth at a time, by way of LDS that queries need later.
+    /// The keys of dQ to registers, some fragments of depth at a time, by way of LDS that queries need later.
     template <class Words>
     FMHA_DEVICE void load_depth(Words& words, const kernels::Matrix& matrix, std::int64_t row0,
                                 std::int64_t col0) {
         constexpr auto product = &Plan::query_gradients;
         const ProductPlan& p = plan().query_gradients;
+        const OperandPlan& keys = plan().key_depth;
+        const int passing = keys.step / p.depth;
         auto right = block_.template registers<std::uint32_t, product, &ProductPlan::right_registers>();
         FMHA_UNROLL
-        for (int fragment = 0; fragment < p.depth_fragments; ++fragment) {
-            copies_.template copy_step<&Plan::key_depth>(plan().key_depth.image.offset, matrix, col0, row0,
-                                                         fragment * p.depth, p.depth, Phase::whole);
+        for (int first = 0; first < p.depth_fragments; first += passing) {
+            copies_.template copy_step<&Plan::key_depth>(keys.image.offset, matrix, col0, row0,
+                                                         first * p.depth, keys.step, Phase::whole);
             block_.machine.barrier();
             FMHA_UNROLL
-            for (int col = 0; col < p.acc.column_tiles; ++col) {
-                products_.template read_right<product>(whole_tile<&Plan::key_depth>(), col, 0, right);
-                block_.machine.each([&](int thread) {
-                    FMHA_UNROLL
-                    for (int w = 0; w < p.right_fragment; ++w)
-                        words.at(thread, (fragment * p.acc.column_tiles + col) * p.right_fragment + w) =
-                            plan().key.parked ? block_.machine.parked(right.at(thread, w))
-                                              : right.at(thread, w);
-                });
+            for (int fragment = 0; fragment < passing; ++fragment) {
+                FMHA_UNROLL
+                for (int col = 0; col < p.acc.column_tiles; ++col) {
+                    const int to = ((first + fragment) * p.acc.column_tiles + col) * p.right_fragment;
+                    products_.template read_right<product>(whole_tile<&Plan::key_depth>(), col, fragment,
+                                                           right);
+                    block_.machine.each([&](int thread) {
+                        FMHA_UNROLL
+                        for (int w = 0; w < p.right_fragment; ++w)
+                            words.at(thread, to + w) = plan().key.parked
+                                                           ? block_.machine.parked(right.at(thread, w))
+                                                           : right.at(thread, w);
+                    });
+                }
             }
             block_.machine.barrier();
         }

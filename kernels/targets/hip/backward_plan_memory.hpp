@@ -20,6 +20,10 @@ constexpr Image image_of(const OperandPlan& operand) {
                              : Image::padded(operand.step, operand.columns, operand.type);
 }
 
+/// The most keys of a tile whose fragments come to the registers of dQ's keys one by one. The loop over those of 256 keys of 16 bits is too
+/// long to be unrolled in time, so that the registers would get places in memory: all of them come at once.
+constexpr int most_keys_one_by_one = 192;
+
 /// Gives everything of a block its place in LDS, one after another.
 struct BackwardLds {
     BackwardPlan& plan;
@@ -49,7 +53,9 @@ struct BackwardLds {
         plan.key_depth_words = narrow(places.key_depth_in_registers
                                           ? last.acc.column_tiles * last.depth_fragments * last.right_fragment
                                           : 1);
-        plan.key_depth.step = narrow(places.key_depth_in_registers ? last.depth : cfg.algorithm.tile.n0);
+        const bool one_by_one =
+            places.key_depth_in_registers && cfg.algorithm.tile.n0 <= most_keys_one_by_one;
+        plan.key_depth.step = narrow(one_by_one ? last.depth : cfg.algorithm.tile.n0);
         const bool as_key = !plan.key_depth.by_column && places.key == OperandPlace::lds;
         if (!places.key_depth_in_registers)
             plan.key_depth.image = as_key ? plan.key.image : put(image_of(plan.key_depth));
