@@ -136,6 +136,11 @@ constexpr int kept_registers(const BackwardPlan& plan) {
            plan.value.words + plan.key_depth_words;
 }
 
+/// Whether accumulators and kept operands leave a wave of CDNA few of its 512 registers.
+constexpr bool is_nearly_full(const BackwardPlan& plan) {
+    return kept_registers(plan) > 280;
+}
+
 /// Where registers, of which `ahead` hold what comes next, or LDS let a SIMD hold one wave, which then has registers to spare: K and V go to
 /// those that ordinary arithmetic does not use, and fragments are read ahead of their products, which CDNA 4 ends twice as fast.
 constexpr void plan_backward_alone(BackwardPlan& plan, int ahead) {
@@ -149,9 +154,18 @@ constexpr void plan_backward_alone(BackwardPlan& plan, int ahead) {
     if (plan.key_depth_in_registers) last.left_registers = narrow(last.depth_fragments * last.left_registers);
 }
 
+/// Whether a wave has registers for the place of a head's dQ: not one of CDNA 4 that is nearly full, with fp32 or where a head has all other
+/// places too.
+constexpr bool has_room_for_place(const BackwardPlan& plan, const KernelConfig& cfg) {
+    const Signature& has = cfg.signature;
+    const bool all_places = has.has_dbias && has.is_store_randval && has.is_deterministic;
+    return plan.unit != MatrixUnit::cdna4 || !is_nearly_full(plan) ||
+           (plan.query.type != ElementType::fp32 && !all_places);
+}
+
 /// CDNA reads the next tile of queries into registers while it works on this one: a wave has its SIMD for itself, or nearly so, and
 /// nobody works while it waits. Patches are such that every thread has one.
-constexpr void plan_queries_ahead(BackwardPlan& plan) {
+constexpr void plan_queries_ahead(BackwardPlan& plan, const KernelConfig& cfg) {
     int words = 1;
     for (OperandPlan* operand : {&plan.query, &plan.query_depth, &plan.d_o, &plan.d_o_depth}) {
         const bool turned = operand->by_column && !operand->stored_by_column; // in patches of four lines
@@ -165,9 +179,7 @@ constexpr void plan_queries_ahead(BackwardPlan& plan) {
     plan.staging.ahead_words = narrow(words);
     plan_backward_alone(plan, 4 * words);
     plan.staging.read_ahead = plan.staging.keeps_places = plan.staging.lanes_find_lines = true;
-    // With 256 channels of fp32 a wave of CDNA 4 has no registers for it.
-    plan.keeps_place =
-        !(plan.unit == MatrixUnit::cdna4 && plan.query.type == ElementType::fp32 && plan.query.depth >= 256);
+    plan.keeps_place = has_room_for_place(plan, cfg);
 }
 
 /// Chooses places. Returns false when nothing fits LDS.
@@ -208,7 +220,7 @@ constexpr bool plan_backward_memory(BackwardPlan& plan, const KernelConfig& cfg)
         plan_backward_lds(plan, cfg, {registers, registers, false, true, true});
         if (!holds_two()) first_of(on_cdna);
     }
-    plan_queries_ahead(plan);
+    plan_queries_ahead(plan, cfg);
     return true;
 }
 
