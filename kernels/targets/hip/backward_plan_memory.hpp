@@ -141,13 +141,20 @@ constexpr bool is_nearly_full(const BackwardPlan& plan) {
     return kept_registers(plan) > 280;
 }
 
+/// Whether a wave of fp32 that is nearly full makes random bytes of its own, and partial sums of dQ.
+constexpr bool is_crowded(const BackwardPlan& plan, const KernelConfig& cfg) {
+    const Signature& has = cfg.signature;
+    return is_nearly_full(plan) && plan.query.type == ElementType::fp32 && has.is_deterministic &&
+           has.has_dropout && !has.is_store_randval;
+}
+
 /// Where registers, of which `ahead` hold what comes next, or LDS let a SIMD hold one wave, which then has registers to spare: K and V go to
 /// those that ordinary arithmetic does not use, and fragments are read ahead of their products, which CDNA 4 ends twice as fast.
-constexpr void plan_backward_alone(BackwardPlan& plan, int ahead) {
+constexpr void plan_backward_alone(BackwardPlan& plan, const KernelConfig& cfg, int ahead) {
     if (kept_registers(plan) + ahead < 256 && 2 * plan.lds_bytes <= lds_limit(plan.unit)) return;
     plan.key.parked = plan.value.parked = true;
     for (ProductPlan* p : {&plan.scores, &plan.score_gradients, &plan.value_gradients, &plan.key_gradients}) {
-        p->reads_ahead = plan.unit == MatrixUnit::cdna4 ? 4 : 2;
+        p->reads_ahead = plan.unit == MatrixUnit::cdna4 && !is_crowded(plan, cfg) ? 4 : 2;
         p->right_registers = narrow((1 + p->reads_ahead) * p->right_fragment);
     }
     ProductPlan& last = plan.query_gradients;
@@ -155,12 +162,12 @@ constexpr void plan_backward_alone(BackwardPlan& plan, int ahead) {
 }
 
 /// Whether a wave has registers for the place of a head's dQ: not one of CDNA 4 that is nearly full, with fp32 or where a head has all other
-/// places too.
+/// places too, nor one of CDNA 2 and 3 that is crowded.
 constexpr bool has_room_for_place(const BackwardPlan& plan, const KernelConfig& cfg) {
     const Signature& has = cfg.signature;
     const bool all_places = has.has_dbias && has.is_store_randval && has.is_deterministic;
-    return plan.unit != MatrixUnit::cdna4 || !is_nearly_full(plan) ||
-           (plan.query.type != ElementType::fp32 && !all_places);
+    if (plan.unit != MatrixUnit::cdna4) return !is_crowded(plan, cfg);
+    return !is_nearly_full(plan) || (plan.query.type != ElementType::fp32 && !all_places);
 }
 
 /// CDNA reads the next tile of queries into registers while it works on this one: a wave has its SIMD for itself, or nearly so, and
@@ -177,7 +184,7 @@ constexpr void plan_queries_ahead(BackwardPlan& plan, const KernelConfig& cfg) {
         if (taken > words) words = taken;
     }
     plan.staging.ahead_words = narrow(words);
-    plan_backward_alone(plan, 4 * words);
+    plan_backward_alone(plan, cfg, 4 * words);
     plan.staging.read_ahead = plan.staging.keeps_places = plan.staging.lanes_find_lines = true;
     plan.keeps_place = has_room_for_place(plan, cfg);
 }
