@@ -60,7 +60,7 @@ struct WsGrid {
         of_entry = Divisor(heads);
         // Under a window it and as much again, for the tiles that follow.
         if (mask != MaskClass::none && blocks > 0)
-            heads_at_once = cached_heads(args.shape, slides && 2 * window < keys ? 2 * window : keys);
+            heads_at_once = cached_heads(args.shape, slides ? 2 * window : keys);
         take_turns(heads_at_once);
         if constexpr (requires { args.place; }) of_page = Divisor(narrow(args.place.page_size));
     }

@@ -233,6 +233,9 @@ bool windows_are_dealt() {
     // 74 of 100 keys are a window; with one more on either side later items are longer than the first.
     if (!slides(seven.window(36, 37)) || !lengthens(seven.window(37, 37)) || !lengthens(seven.window(36, 38)))
         return false;
+    // Of 33 keys 24 are one.
+    const Launch odd(Mode::batch, true, 1, 7, 7, 4, 33);
+    if (!slides(odd.window(11, 11)) || !lengthens(odd.window(11, 12))) return false;
     // Without an end to one side there is no window, and a causal kernel does not look at the other side.
     if (!lengthens(seven.window(10, 100)) || !lengthens(seven.window(100, 10))) return false;
     Launch causal = seven.window(36, 37);
@@ -243,10 +246,11 @@ bool windows_are_dealt() {
     ends_within.config.algorithm.tile.n0 = 3;
     if (!slides(ends_within) || ends_within.grid().on(6).blocks != 6) return false;
     if (Launch(Mode::batch, true, 1, 2, 2, 33, 100).window(10, 0).grid().on(10).blocks != 10) return false;
-    // 300 heads of 64 * 1024 keys: two are cached whole, 64 with 2048 of them, all of them with few. Of a wide window all keys count.
+    // 300 heads of 64 * 1024 keys: two are cached whole, 64 with 2048 of them, all of them with few.
     const Launch many(Mode::batch, true, 1, 300, 300, 17, 64 * 1024);
     if (many.window(1022, 0).grid().heads_at_once != 64 ||
-        many.window(40 * 1024, 0).grid().heads_at_once != 2 || many.window(9, 0).grid().heads_at_once != 300)
+        many.window(30 * 1024 - 2, 0).grid().heads_at_once != 2 ||
+        many.window(9, 0).grid().heads_at_once != 300)
         return false;
     // In a group the largest number of rows says how many keys there may be: 100. The blocks have no divisor of 32 heads.
     const Launch group(Mode::group, true, 1, 32, 32, 25, 0);
