@@ -148,7 +148,8 @@ struct TileMask {
         if (kernel == MaskClass::none) return {0, columns, 0};
         const std::int32_t end = row + upper < columns ? row + upper : columns;
         if (kernel == MaskClass::causal) return {0, end, 0};
-        return {row + lower, end, row < sink_rows ? sink_columns : 0};
+        const std::int32_t sinks = row < sink_rows ? sink_columns : 0;
+        return {row + lower, end, sinks};
     }
     FMHA_DEVICE constexpr bool sees(std::int32_t row, std::int32_t column, MaskClass kernel) const {
         const Columns seen = of_row(row, kernel);
