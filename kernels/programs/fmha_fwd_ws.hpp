@@ -45,9 +45,10 @@ FMHA_DEVICE bool may_see_fewer(Ctx& ctx) {
     return tile.m0 > ctx.team_rows() && (tile.n0 <= ctx.team_rows() || tile.m0 > 2 * ctx.team_rows());
 }
 
-/// The tiles of an item that a team with rows from `row0` on sees.
+/// The tiles of an item that a team with rows from `row0` on sees: [first, end), none where first = end.
 struct TeamTiles {
-    int own = 0;           ///< the first so many
+    int first = 0;
+    int end = 0;
     KeyTiles::Range plain; ///< those of which no row hides a key
 
     template <class Ctx, class Args>
@@ -57,10 +58,14 @@ struct TeamTiles {
         const MaskClass hides = ctx.cfg().signature.mask;
         const Mask mask = work.in.in_rows(of_keys);
         TeamTiles seen;
-        seen.own = work.count;
+        seen.end = work.count;
         if (may_see_fewer(ctx) && hides != MaskClass::none)
-            seen.own = work.tiles.count_until(mask, row0 + ctx.team_rows() - 1, tile.n0);
-        if (may_see_fewer(ctx) && ctx.team_row() >= work.rows.count) seen.own = 0;
+            seen.end = work.tiles.count_until(mask, row0 + ctx.team_rows() - 1, tile.n0);
+        if (may_see_fewer(ctx) && ctx.team_row() >= work.rows.count) seen.end = 0;
+        if (may_see_fewer(ctx) && hides == MaskClass::generic) {
+            const int before = work.tiles.count_before(mask, row0, tile.n0);
+            seen.first = before < seen.end ? before : seen.end;
+        }
         seen.plain = work.tiles.seen_whole(mask, row0, work.heads.of_head(ctx.team_rows()), work.in.end_row(),
                                            tile.n0, hides);
         return seen;
@@ -233,17 +238,30 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         const bool holds_behind = output.apart(cfg) && carries && scales_alone(cfg.signature);
 
         const TeamTiles seen = TeamTiles::of(ctx, work, scoring.mask, row0);
-        const int own = seen.own;
+        const int first = seen.first, end = seen.end;
+        // Tiles that only other teams of the block see.
+        const auto give_back = [&](int step) FMHA_INLINE_LAMBDA {
+            ctx.take(key);
+            ctx.give(key);
+            if (step > 0) ctx.turn();
+            if (step > 0) ctx.pass();
+            ctx.take(value);
+            ctx.give(value);
+        };
         if (count > 0) ctx.take(query);
-        if (own == 0 && count > 0) ctx.give(query);
-        if (own > 0) {
+        if (first == end && count > 0) ctx.give(query);
+        FMHA_NO_UNROLL
+        for (int step = 0; step < first; ++step) give_back(step);
+        if (first < end) {
+            if (first > 0) ctx.turn();
+            if (first > 0) ctx.pass();
             // The weights of the first tile, with nothing beside it.
             ctx.take(key);
             ctx.start(scores, query, key);
             ctx.finish(scores, 0);
             ctx.give(key);
-            ctx.give(query, own == 1); // the feed may bring those of the next item
-            weigh.template operator()<Masking::if_needed>(0);
+            ctx.give(query, first + 1 == end); // the feed may bring those of the next item
+            weigh.template operator()<Masking::if_needed>(first);
             auto weights = ctx.narrow(scores, carries);
             // Those of another tile, while its values are multiplied by the weights of the one before.
             const auto next_tile = [&]<Masking masking>(int step) FMHA_INLINE_LAMBDA {
@@ -256,7 +274,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 ctx.pass();
                 ctx.finish(scores, 1);
                 ctx.give(key);
-                ctx.give(query, step + 1 == own);
+                ctx.give(query, step + 1 == end);
                 weigh.template operator()<masking>(step);
                 ctx.settle(scores); // while the product of the values runs
                 if (holds_behind && masking == Masking::off) ctx.hold_behind(total);
@@ -268,14 +286,14 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
             // follow each other, with nothing to ask between them.
             const int plain_end = !softmax.may_leave_mask(cfg) ? 0
-                                  : seen.plain.end < own       ? seen.plain.end
-                                                               : own;
+                                  : seen.plain.end < end       ? seen.plain.end
+                                                               : end;
             FMHA_NO_UNROLL
-            for (int step = 1; step < own;) {
-                const int end = seen.plain.has(step) ? plain_end : step;
+            for (int step = first + 1; step < end;) {
+                const int masked = seen.plain.has(step) ? plain_end : step;
                 FMHA_NO_UNROLL
-                for (; step < end; ++step) next_tile.template operator()<Masking::off>(step);
-                if (step < own) next_tile.template operator()<Masking::always>(step++);
+                for (; step < masked; ++step) next_tile.template operator()<Masking::off>(step);
+                if (step < end) next_tile.template operator()<Masking::always>(step++);
             }
             // The values of the last tile.
             output.join_late(ctx, shrink);
@@ -285,17 +303,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.give(value);
             output.end(ctx);
         }
-        // The tiles that only other teams of the block see.
-        const bool gives_back = may_see_fewer(ctx);
         FMHA_NO_UNROLL
-        for (int step = own; gives_back && step < count; ++step) {
-            ctx.take(key);
-            ctx.give(key);
-            if (step > 0) ctx.turn();
-            if (step > 0) ctx.pass();
-            ctx.take(value);
-            ctx.give(value);
-        }
+        for (int step = end; step < count; ++step) give_back(step);
 
         store_item(ctx, work, softmax, output);
     };

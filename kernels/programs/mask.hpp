@@ -84,6 +84,12 @@ struct KeyTiles {
         const std::int64_t window = (own_end < end ? own_end : end) - begin;
         return static_cast<int>(prefix_end + (window > 0 ? window : 0));
     }
+    /// Of the tiles, in the order in which they are visited, how many come before the first with a key that a row from `first_row` on sees.
+    FMHA_DEVICE constexpr int count_before(const Mask& mask, std::int64_t first_row, std::int64_t n0) const {
+        const std::int64_t first_key = first_row - mask.y + 1;
+        const std::int64_t hidden = first_key > 0 ? first_key / n0 - begin : 0;
+        return mask.sink == 0 && hidden > 0 ? static_cast<int>(hidden) : 0;
+    }
     /// The tiles of the window in which all of [row0, row0 + rows) see all `n0` keys, counted as they are visited:
     /// `Mask::shows_all` for all of them at once.
     FMHA_DEVICE constexpr Range seen_whole(const Mask& mask, std::int64_t row0, std::int64_t rows,

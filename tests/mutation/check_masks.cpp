@@ -90,17 +90,20 @@ bool tiles_of_team(const Window& window, std::int64_t block, std::int64_t row0, 
     const auto whole = tiles.seen_whole(mask, row0, rows, window.keys, n0, window.kernel);
     Window no_sinks = window;
     no_sinks.args.sink = 0;
-    int own = 0;
+    int own = 0, hidden = 0;
     for (int n = 0; n < tiles.count(); ++n) {
         const std::int64_t key0 = tiles.at(n) * n0;
         // M-3: the last row sees no key from here on. Tiles of the sink prefix are read all the same.
         if (n < tiles.prefix_end || key0 < row0 + rows - 1 + mask.x) own = n + 1;
+        // The first row sees no key before this one. Where there are sink tokens, tiles are read from the first on.
+        if (key0 + n0 <= row0 - mask.y + 1 && mask.sink == 0) hidden = n + 1;
         bool all = n >= tiles.prefix_end;
         for (std::int64_t i = row0; i < row0 + rows; ++i)
             for (std::int64_t j = key0; j < key0 + n0; ++j) all = all && no_sinks.visible(i, j);
         if (whole.has(n) != all) return false;
     }
-    return tiles.count_until(mask, row0 + rows - 1, n0) == own;
+    return tiles.count_until(mask, row0 + rows - 1, n0) == own &&
+           std::min(tiles.count_before(mask, row0, n0), tiles.count()) == hidden;
 }
 
 } // namespace

@@ -36,7 +36,7 @@ bool features_beside_accumulators(const KernelConfig& c) {
     const int keys = c.algorithm.tile.n0;
     if (c.algorithm.wave.m0 == 3)
         return bias == BiasType::no_bias && !c.signature.has_logits_soft_cap &&
-               c.signature.mask != MaskClass::generic;
+               (c.signature.mask != MaskClass::generic || c.signature.family == KernelFamily::fwd);
     constexpr int keys_with_bias = 128, keys_of_256_channels = 80;
     if (keys > keys_with_bias) return bias == BiasType::no_bias && !c.signature.has_logits_soft_cap;
     return keys != keys_of_256_channels || bias != BiasType::alibi;
@@ -63,7 +63,8 @@ bool team_tiles_by_mask(const KernelConfig& c) {
     if (c.algorithm.wave.m0 == 3)
         return (c.signature.mask == MaskClass::none) ==
                (c.algorithm.constraint.view() == "max_seqlen_q_gt_256");
-    constexpr int most_masked_keys = 128;
+    constexpr int most_masked_keys = 128, keys_without_window = 80;
+    if (c.algorithm.tile.n0 == keys_without_window) return c.signature.mask != MaskClass::generic;
     return c.algorithm.tile.n0 <= most_masked_keys || c.signature.mask == MaskClass::none;
 }
 
@@ -103,17 +104,17 @@ constexpr std::array own_rules{
     Rule{"H6", "fwd, fwd_pagedkv and batch_prefill on sm_90",
          "products of warp groups, 64 rows each, and pipeline ws go together", warp_group_tiles},
     Rule{"H7", "fwd, fwd_pagedkv and batch_prefill on sm_90",
-         "pipeline ws: three teams come without bias, soft cap and generic mask, tiles of more than 128 keys "
-         "without bias and soft cap, those of 80 keys without ALiBi: their registers do not do, or their "
-         "products are "
-         "serialized",
+         "pipeline ws: three teams come without bias and soft cap, and over pages without a generic mask, "
+         "tiles of "
+         "more than 128 keys without bias and soft cap, those of 80 keys without ALiBi: their registers do "
+         "not "
+         "do, or their products are serialized",
          features_beside_accumulators},
     Rule{"H8", "fwd, fwd_pagedkv and batch_prefill on sm_90",
          "pipeline ws: one team serves a causal mask; three teams serve more than 256 rows without a mask, "
-         "where teams without rows skip "
-         "their work, and more than 1024 under a causal one; under masks tiles of 128 keys come at every "
-         "length, "
-         "because those of 176 have more keys that a team on the edge of the mask does not see",
+         "where teams without rows skip their work, and more than 1024 under one; tiles of 176 keys come "
+         "without a mask, those of 80 without a window, because a team on the edge of a mask sees less of a "
+         "larger tile",
          team_tiles_by_mask},
     Rule{
         "H9", "fwd on sm_90",

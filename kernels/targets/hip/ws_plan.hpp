@@ -122,7 +122,9 @@ constexpr void deal_out_threads(WsPlan& plan, const KernelConfig& cfg) {
 
 /// Stages of queries, keys and values in LDS, with their barriers behind them. A box has `box_keys` keys. Products of 8 bits take values by
 /// column; `transposes`: which come by row.
-constexpr void lay_out_streams(WsPlan& plan, const Tile& tile, bool e4m3, bool transposes, int box_keys) {
+constexpr void lay_out_streams(WsPlan& plan, const KernelConfig& cfg, bool transposes, int box_keys) {
+    const Tile& tile = cfg.algorithm.tile;
+    const bool e4m3 = kernels::adds_tiles_apart(cfg.signature.data_type);
     const auto stream = [&](ElementType type, int lines, int elements, int stages) {
         StreamPlan s;
         s.type = type;
@@ -144,8 +146,10 @@ constexpr void lay_out_streams(WsPlan& plan, const Tile& tile, bool e4m3, bool t
     const auto fits = [&](int of_q, int of_k) {
         return of_q * (of_queries + 16) + of_k * (of_tile + 2 * 16) <= room;
     };
+    // Three teams whose masks differ are up to a tile of keys apart.
+    const bool apart = plan.teams == 3 && cfg.signature.mask != MaskClass::none;
+    const int stages = (plan.blocks > 1 || apart) && fits(2, 3) ? 3 : 2;
     // Two tiles of the queries where there is room: those of the next item come while one is computed.
-    const int stages = plan.blocks > 1 && fits(2, 3) ? 3 : 2;
     plan.queries = stream(plan.query.type, tile.m0, tile.k0max, fits(2, stages) ? 2 : 1);
     plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
     plan.values = stream(plan.value.type, lines_of_values, line_of_values, stages);
@@ -219,7 +223,7 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     plan.addend = plan.second.acc;
 
     planning::deal_out_threads(plan, cfg);
-    planning::lay_out_streams(plan, tile, e4m3, transposes, keys_of_box(cfg));
+    planning::lay_out_streams(plan, cfg, transposes, keys_of_box(cfg));
     // Two warps look pages up beside each other. Three teams gain nothing.
     if (paged && !api.lists_pages && plan.teams < 3) plan.feeders = 2;
     return plan;

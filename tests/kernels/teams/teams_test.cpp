@@ -34,6 +34,21 @@ const TeamVariant variants[] = {
          s.seqlen_q = {290};
          s.mask = {MaskType::top_left, -1, 0, 0};
      }},
+    {"three teams of 128 keys under a window, whose first and last tiles one does not see", 3, 128, 64,
+     DataType::bf16,
+     [](Shape& s) {
+         s.seqlen_q = s.seqlen_k = {400};
+         s.mask = {MaskType::top_left, 20, 30, 0};
+     }},
+    {"two teams of 64 keys under a window from the bottom right, groups, one entry without keys", 2, 64, 128,
+     DataType::fp16,
+     [](Shape& s) {
+         s.group = true;
+         s.batch = 3;
+         s.seqlen_q = {260, 70, 5};
+         s.seqlen_k = {270, 0, 64};
+         s.mask = {MaskType::bottom_right, 9, 3, 0};
+     }},
     {"one team a block, causal", 1, 64, 64, DataType::bf16,
      [](Shape& s) {
          s.seqlen_q = {290};
@@ -177,7 +192,7 @@ KernelConfig masked(MaskClass mask) {
 TEST(TilesOfATeam, AreThoseThatItsRowsSee) {
     using kernels::KeyTiles;
     using kernels::Mask;
-    int plain = 0, unseen = 0;
+    int plain = 0, unseen = 0, early = 0;
     for (const Mask mask : {Mask{300, 500}, Mask{1, 500}, Mask{-40, 500}, Mask{60, 500}, Mask{1, 100},
                             Mask{30, 1}, Mask{1, 100, 70, 300}, Mask{-200, 500}})
         for (const std::int64_t keys : {1, 64, 257, 300})
@@ -188,6 +203,7 @@ TEST(TilesOfATeam, AreThoseThatItsRowsSee) {
                         const KeyTiles::Range whole =
                             tiles.seen_whole(mask, row0, 64, keys, n0, MaskClass::generic);
                         const int own = tiles.count_until(mask, row0 + 63, n0);
+                        const int before = tiles.count_before(mask, row0, n0);
                         ASSERT_LE(own, tiles.count());
                         for (int step = 0; step < tiles.count(); ++step) {
                             const std::int64_t key0 = tiles.at(step) * n0;
@@ -197,12 +213,14 @@ TEST(TilesOfATeam, AreThoseThatItsRowsSee) {
                                 for (int c = 0; c < n0; ++c)
                                     sees += seen.sees(r, c, MaskClass::generic) ? 1 : 0;
                             EXPECT_TRUE(!whole.has(step) || sees == 64 * n0);
-                            EXPECT_TRUE(step < own || sees == 0);
+                            EXPECT_TRUE((before <= step && step < own) || sees == 0);
+                            EXPECT_EQ(step < before, mask.sink == 0 && key0 + n0 <= row0 - mask.y + 1);
                             const bool in_window = step >= tiles.prefix_end;
                             EXPECT_EQ(whole.has(step), in_window && mask.shows_all(row0, 64, key0, n0, keys,
                                                                                    MaskClass::generic));
                             plain += whole.has(step) ? 1 : 0;
                             unseen += step >= own ? 1 : 0;
+                            early += step < before ? 1 : 0;
                         }
                         // The last of a team's own tiles is one that it sees, unless only a window hides it.
                         if (own > 0 && mask.y == 500 && mask.sink == 0) {
@@ -212,6 +230,7 @@ TEST(TilesOfATeam, AreThoseThatItsRowsSee) {
                     }
     EXPECT_GT(plain, 100);
     EXPECT_GT(unseen, 50);
+    EXPECT_GT(early, 10);
 }
 
 TEST(Items, AreEachComputedByOneBlock) {
