@@ -20,17 +20,17 @@ struct Kernel {
         return c;
     }
 };
-using Three = Kernel<3, 128, 64, fmha::MaskClass::causal, fmha::DataType::fp16>;
+using Three = Kernel<3, 128, 64, fmha::MaskClass::generic, fmha::DataType::fp16>;
 using TwoCausal = Kernel<2, 128, 128, fmha::MaskClass::causal, fmha::DataType::bf16>;
 using ManyKeys = Kernel<2, 176, 128, fmha::MaskClass::none, fmha::DataType::bf16>;
-using ManyChannels = Kernel<2, 80, 256, fmha::MaskClass::generic, fmha::DataType::fp16>;
+using ManyChannels = Kernel<2, 80, 256, fmha::MaskClass::causal, fmha::DataType::fp16>;
 
 template <fmha::VLayout layout>
 struct E4m3 {
     static constexpr int teams = 2, keys = 128, channels = 128;
 
     FMHA_DEVICE static constexpr fmha::KernelConfig config() {
-        fmha::KernelConfig c = Three::config();
+        fmha::KernelConfig c = TwoCausal::config();
         c.signature.data_type = fmha::DataType::fp8bf16;
         c.signature.v_layout = layout;
         c.signature.qscale = fmha::QScale::pertensor;
@@ -59,8 +59,10 @@ struct SmallPages {
 } // namespace
 
 FMHA_KERNEL(fmha_teams_three, Three)
+FMHA_KERNEL(fmha_teams_small_pages, SmallPages)
+#ifdef FMHA_ALL_TEAM_KERNELS
 FMHA_KERNEL(fmha_teams_keys, ManyKeys)
 FMHA_KERNEL(fmha_teams_channels, ManyChannels)
 FMHA_KERNEL(fmha_teams_e4m3, E4m3<fmha::VLayout::column>)
 FMHA_KERNEL(fmha_teams_e4m3_by_row, E4m3<fmha::VLayout::row>)
-FMHA_KERNEL(fmha_teams_small_pages, SmallPages)
+#endif
