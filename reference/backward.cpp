@@ -110,6 +110,7 @@ GradientGrowth GradientGrowth::of(const BwdArgs& args, std::int64_t seqlen_q, st
     out.score = accumulation_growth(args.shape.hdim_q + 2, kernel) + 2.0 * kernel.u_m;
     out.inner = accumulation_growth(args.shape.hdim_v + 2, kernel);
     out.delta = accumulation_growth(args.shape.hdim_v + 1, kernel);
+    out.delta_floor = static_cast<double>(args.shape.hdim_v + 1) * 0x1p-150;
     // One sum of the products of all query heads (W-11).
     const std::int64_t heads = args.shape.nhead_q / heads_of_keys(args);
     out.rows = accumulation_growth(heads * seqlen_q, kernel);

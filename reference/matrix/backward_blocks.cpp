@@ -293,7 +293,7 @@ class MatrixForm {
         sums.dv.store(out_.dv, lines);
     }
     static Eigen::ArrayXd delta_error(const GradientGrowth& growth, const QueryLines& queries) {
-        return growth.delta * queries.delta_abs + 2.0 * u32 * queries.delta.abs();
+        return growth.delta * queries.delta_abs + 2.0 * u32 * queries.delta.abs() + growth.delta_floor;
     }
 
     const BwdArgs& args_;

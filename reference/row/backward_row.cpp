@@ -67,7 +67,7 @@ class Head {
     double delta_abs(std::int64_t i) const { return delta_abs_[static_cast<std::size_t>(i)]; }
     /// E_Δ.
     double delta_error(std::int64_t i) const {
-        return growth_.delta * delta_abs(i) + 2.0 * u32 * std::abs(delta(i));
+        return growth_.delta * delta_abs(i) + 2.0 * u32 * std::abs(delta(i)) + growth_.delta_floor;
     }
 
     /// Nothing when row i does not see key j.

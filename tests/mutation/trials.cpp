@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
 #include <sys/resource.h>
@@ -37,18 +38,24 @@ constexpr rlim_t least_patience = 3, patience_to_judge = 20;
 /// The same of a check. The longest takes three, and more beside others: what ended there counted as noticed.
 constexpr rlim_t patience_to_check = 15;
 
-/// Whole seconds of the processor that this process has taken.
-rlim_t processor_time() {
+/// Seconds of the processor that this process has taken.
+double processor_time() {
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
-    return static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
+    const auto seconds = [](const timeval& t) {
+        return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+rlim_t whole_seconds(double seconds) {
+    return static_cast<rlim_t>(std::ceil(seconds));
 }
 
 /// Ends this process when it has computed for so many seconds more: a loop that is wrong by one may have no end.
 void limit_processor_time(rlim_t seconds) {
     rlimit limit{};
     getrlimit(RLIMIT_CPU, &limit);
-    limit.rlim_cur = processor_time() + seconds;
+    limit.rlim_cur = whole_seconds(processor_time()) + seconds;
     setrlimit(RLIMIT_CPU, &limit);
 }
 
@@ -101,9 +108,9 @@ class Trials::Prepared {
           candidate_(planned_candidate(source, family_of(c.family), c, to_problem(c, arch))),
           visited_(place_count()) {
         const auto planted = std::exchange(mutation(), {.place = -1, .by = 0, .visited = visited_.data()});
-        const rlim_t before = processor_time();
+        const double before = processor_time();
         right_ = outputs();
-        patience_ += 10 * (processor_time() - before);
+        patience_ += whole_seconds(10.0 * (processor_time() - before));
         mutation() = planted;
 
         Candidate mutated = std::exchange(candidate_, {});

@@ -162,5 +162,31 @@ TEST(GradientBound, HoldsTheErrorsOfTheTable) {
     }
 }
 
+/// fp32 rounds a product below 2^-126 by up to 2^-150, whatever its size.
+TEST(GradientBound, HasRoomForProductsThatUnderflow) {
+    std::array<float, 1> q{1}, k{1}, lse{1};
+    std::array<float, 4> v{}, o{}, d_o{};
+    o.fill(3.0F * 0x1p-149F);
+    d_o.fill(0.5F);
+    BwdArgs args;
+    args.shape = {Mode::batch, 1, 1, 1, 1, 1, 0, 0, 1, 4};
+    for (auto& [view, data] :
+         {std::pair(&args.q, q.data()), std::pair(&args.k, k.data()), std::pair(&args.v, v.data()),
+          std::pair(&args.o, o.data()), std::pair(&args.lse, lse.data()), std::pair(&args.d_o, d_o.data())})
+        view->data = data;
+    volatile float in_fp32 = 0.0F;
+    for (std::size_t c = 0; c < o.size(); ++c) {
+        volatile float product = d_o[c] * o[c];
+        in_fp32 = in_fp32 + product;
+    }
+    for (const Oracle oracle : {Oracle::row_by_row, Oracle::matrix}) {
+        const Gradients got = backward(args, {{{0, 0, 0}}, {{0, 0, 0}}, true, false}, one_thread(), oracle);
+        const double off = std::abs(in_fp32 - got.d.value[0]);
+        EXPECT_EQ(off, 0x1p-148);
+        EXPECT_GE(got.d.error[0], off);
+        EXPECT_LE(got.d.error[0], 2.0 * off);
+    }
+}
+
 } // namespace
 } // namespace fmha::reference

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include <limits>
-#include <utility>
 
 namespace fmha::test {
 namespace {
@@ -110,8 +109,7 @@ TEST_F(CallArguments, ASlotLiesInTheCacheWhoseSlotsAreCounted) {
     args.place.page_count = 2;
     EXPECT_EQ(run(args), "OK");
     args.place.page_count = 1;
-    for (const std::string& told : {run(args), of_reference(args)})
-        EXPECT_THAT(told, HasSubstr("entry 0 has slot 1 of the cache, which has 1 slots"));
+    EXPECT_THAT(run(args), HasSubstr("entry 0 has slot 1 of the cache, which has 1 slots"));
 }
 
 TEST_F(CallArguments, CumulativeLengthsAreThoseOfTheTable) {
@@ -176,9 +174,6 @@ TEST_F(CallArguments, AListOfPagesStandsWhereItIsLookedUp) {
     fmha_batch_prefill_args args = prefill();
     args.place.kv_indptr = args.place.kv_page_indices = args.place.kv_last_page_lens = table.data();
     EXPECT_THAT(run(args), HasSubstr("kv_indptr belongs to the look-up sglang_1d"));
-    fmha_splitkv_args split = splits();
-    split.place.kv_indptr = table.data();
-    EXPECT_THAT(of_reference(split), HasSubstr("kv_indptr belongs to the look-up sglang_1d"));
 }
 
 /// A heuristic that takes itself away is not gone before it has answered.
@@ -191,43 +186,6 @@ TEST_F(CallArguments, AHeuristicMayReplaceItself) {
     const auto args = arguments<fmha_fwd_args>(FMHA_FWD);
     EXPECT_THAT(run(args), HasSubstr("no kernel of this context is called no_such_kernel"));
     EXPECT_EQ(run(args), "OK");
-}
-
-TEST_F(CallArguments, TheReferenceMissesWhatItReads) {
-    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
-    EXPECT_EQ(of_reference(args), "OK");
-    args.score.bias_type = FMHA_ELEMENTWISE;
-    EXPECT_EQ(of_reference(args), "bias.data is NULL");
-
-    fmha_bwd_args backward = gradients();
-    std::vector<double> d_sink(heads), gradient(static_cast<std::size_t>(batch * heads * queries * width));
-    fmha_reference_gradients_out out{};
-    out.size = sizeof out;
-    out.version = FMHA_ABI_VERSION;
-    out.d_sink = d_sink.data();
-    EXPECT_EQ(of_reference(backward, out), "OK");
-    for (fmha_tensor* tensor : {&backward.q, &backward.o, &backward.lse, &backward.d_o}) {
-        void* const data = std::exchange(tensor->data, nullptr);
-        EXPECT_THAT(of_reference(backward, out), HasSubstr(".data is NULL"));
-        tensor->data = data;
-    }
-    out.dq = gradient.data();
-    backward.score.bias_type = FMHA_ELEMENTWISE;
-    EXPECT_EQ(of_reference(backward, out), "bias.data is NULL");
-    backward.shape.seqlen_k = 0; // nor an element of it
-    backward.k.data = backward.v.data = nullptr;
-    EXPECT_EQ(of_reference(backward, out), "OK");
-}
-
-TEST_F(CallArguments, TheReferenceKnowsNoOtherArchitectures) {
-    const auto args = arguments<fmha_fwd_args>(FMHA_FWD);
-    std::array<char, 256> error{};
-    for (const char* arch : {"gfx943", "GFX942", "sm90", "mi300x", ""}) {
-        EXPECT_EQ(fmha_reference_attention(arch, &args, nullptr, nullptr, error.data(), error.size()),
-                  FMHA_BAD_ARGUMENT)
-            << arch;
-        EXPECT_THAT(error.data(), HasSubstr("known: gfx1100, ")) << arch;
-    }
 }
 
 } // namespace

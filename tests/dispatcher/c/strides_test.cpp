@@ -109,12 +109,10 @@ TEST_F(CallArguments, SlopesLieBesideEachOther) {
     for (const std::int64_t stride : {std::int64_t{0}, heads}) {
         args.score.alibi_stride = stride;
         EXPECT_EQ(run(args), "OK");
-        EXPECT_EQ(of_reference(args), "OK");
     }
     for (const std::int64_t stride : {heads + 1, std::int64_t{-1}, std::int64_t{1} << 50}) {
         args.score.alibi_stride = stride;
         EXPECT_THAT(run(args), HasSubstr("allowed: 0, and nhead_q = 2 for slopes of every entry"));
-        EXPECT_THAT(of_reference(args), HasSubstr("allowed: 0, and nhead_q = 2 for slopes of every entry"));
     }
 }
 
