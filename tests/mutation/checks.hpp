@@ -38,5 +38,6 @@ bool lse_is_right();
 bool appended_keys_are_right();
 bool ws_items_are_right();
 bool head_rows_are_right();
+bool score_units_are_right();
 
 } // namespace fmha::test
