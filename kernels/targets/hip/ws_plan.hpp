@@ -146,7 +146,7 @@ constexpr void lay_out_streams(WsPlan& plan, const KernelConfig& cfg, bool trans
     const auto fits = [&](int of_q, int of_k) {
         return of_q * (of_queries + 16) + of_k * (of_tile + 2 * 16) <= room;
     };
-    // Three teams whose masks differ are up to a tile of keys apart.
+    // Under a mask three teams are up to a tile of keys apart. Over pages a third stage is untried.
     const bool apart =
         plan.teams == 3 && cfg.signature.mask != MaskClass::none && cfg.signature.family == KernelFamily::fwd;
     const int stages = (plan.blocks > 1 || apart) && fits(2, 3) ? 3 : 2;
