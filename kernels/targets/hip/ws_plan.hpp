@@ -147,8 +147,8 @@ constexpr void lay_out_streams(WsPlan& plan, const KernelConfig& cfg, bool trans
         return of_q * (of_queries + 16) + of_k * (of_tile + 2 * 16) <= room;
     };
     // Under a mask three teams are up to a tile of keys apart. Over pages a third stage is untried.
-    const bool apart =
-        plan.teams == 3 && cfg.signature.mask != MaskClass::none && cfg.signature.family == KernelFamily::fwd;
+    const bool paged = api_traits_of(cfg.signature.family).always_paged;
+    const bool apart = plan.teams == 3 && cfg.signature.mask != MaskClass::none && !paged;
     const int stages = (plan.blocks > 1 || apart) && fits(2, 3) ? 3 : 2;
     // Two tiles of the queries where there is room: those of the next item come while one is computed.
     plan.queries = stream(plan.query.type, tile.m0, tile.k0max, fits(2, stages) ? 2 : 1);
