@@ -59,6 +59,13 @@ class CallArguments : public testing::Test {
         }
         return args;
     }
+    /// Forward with ALiBi, a slope of every head of every entry.
+    fmha_fwd_args sloped() {
+        auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+        args.score.bias_type = FMHA_ALIBI;
+        args.score.alibi_slopes = slopes.data();
+        return args;
+    }
     fmha_splitkv_args splits() {
         auto args = arguments<fmha_splitkv_args>(FMHA_FWD_SPLITKV);
         args.num_splits = 2;
@@ -113,7 +120,8 @@ class CallArguments : public testing::Test {
     std::vector<std::uint16_t> q = halves(queries), k = halves(keys), v = halves(keys), o = halves(queries),
                                d_o = halves(queries), dq = halves(queries), dk = halves(keys),
                                dv = halves(keys);
-    std::vector<float> lse = std::vector<float>(batch * heads * queries), d = lse;
+    std::vector<float> lse = std::vector<float>(batch * heads * queries), d = lse,
+                       slopes = std::vector<float>(batch * heads, 1.0F);
     std::vector<std::int32_t> starts_q{0, 4, 8}, starts_k{0, 64, 128}, lengths{64, 64}, table{0, 1, 2, 3};
 
   private:

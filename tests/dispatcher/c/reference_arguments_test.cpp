@@ -21,17 +21,14 @@ TEST_F(CallArguments, TheReferenceLooksAtPlacesAndStrides) {
     listed.place.kv_indptr = table.data();
     EXPECT_THAT(of_reference(listed), HasSubstr("kv_indptr belongs to the look-up sglang_1d"));
 
-    auto sloped = arguments<fmha_fwd_args>(FMHA_FWD);
-    const std::vector<float> slopes(batch * heads, 1.0F);
-    sloped.score.bias_type = FMHA_ALIBI;
-    sloped.score.alibi_slopes = slopes.data();
+    fmha_fwd_args args = sloped();
     for (const std::int64_t stride : {std::int64_t{0}, heads}) {
-        sloped.score.alibi_stride = stride;
-        EXPECT_EQ(of_reference(sloped), "OK");
+        args.score.alibi_stride = stride;
+        EXPECT_EQ(of_reference(args), "OK");
     }
     for (const std::int64_t stride : {heads + 1, std::int64_t{-1}, std::int64_t{1} << 50}) {
-        sloped.score.alibi_stride = stride;
-        EXPECT_THAT(of_reference(sloped), HasSubstr("allowed: 0, and nhead_q = 2 for slopes of every entry"));
+        args.score.alibi_stride = stride;
+        EXPECT_THAT(of_reference(args), HasSubstr("allowed: 0, and nhead_q = 2 for slopes of every entry"));
     }
 }
 

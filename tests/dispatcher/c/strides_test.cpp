@@ -102,10 +102,7 @@ TEST_F(CallArguments, AnOutputHasMemoryOfItsOwn) {
 
 /// Slopes beyond the array would be read.
 TEST_F(CallArguments, SlopesLieBesideEachOther) {
-    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
-    const std::vector<float> slopes(batch * heads, 1.0F);
-    args.score.bias_type = FMHA_ALIBI;
-    args.score.alibi_slopes = slopes.data();
+    fmha_fwd_args args = sloped();
     for (const std::int64_t stride : {std::int64_t{0}, heads}) {
         args.score.alibi_stride = stride;
         EXPECT_EQ(run(args), "OK");
