@@ -1,8 +1,8 @@
 """The order that the loop model gives kernels, against speeds that were measured once, and loop_rank.py on what it must refuse.
 
 measured/h200_loops.json has the loops as `fmha build --audit` modelled them, h200_speeds.csv the TFLOP/s of the same code objects
-on H200s, of processes in which nothing else ran on the GPU. The numbers are facts of that day; a kernel that changes does not
-change them. loop_rank.py asks for 24 kernels, and there are 21: that is why its exit code is 1 here.
+on an H200, of processes in which nothing else ran on the GPU. The numbers are facts of that day (27 November 2026); a kernel that
+changes does not change them.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import loop_rank  # noqa: E402
 
 LOOPS = HERE / "measured" / "h200_loops.json"
 SPEEDS = HERE / "measured" / "h200_speeds.csv"
-PEAK = "634.3"  # mma.sync on registers, the most of the same runs
+PEAK = "633.9"  # mma.sync on registers, the most of the same run
 
 
 class Rank(unittest.TestCase):
@@ -36,8 +36,9 @@ class Rank(unittest.TestCase):
         return SPEEDS.read_text(encoding="utf-8").split(",", 1)[0]
 
     def test_measured_speeds_have_the_order_of_the_model_and_stay_below_its_bounds(self):
-        _, out = self.rank()
-        said = re.search(r"^21 kernels, rank correlation ([0-9.]+), 0 above their bound$", out, re.MULTILINE)
+        code, out = self.rank()
+        self.assertEqual(code, 0, out)
+        said = re.search(r"^56 kernels, rank correlation ([0-9.]+), 0 above their bound$", out, re.MULTILINE)
         self.assertTrue(said, out)
         self.assertGreaterEqual(float(said[1]), 0.9)
 
@@ -56,12 +57,10 @@ class Rank(unittest.TestCase):
         self.assertIn(", 1 above their bound", out)
         self.assertIn(f"ABOVE ITS BOUND  {self.first()}", out)
 
-    def test_few_kernels_are_red_and_enough_are_not(self):
-        code, out = self.rank()
+    def test_few_kernels_are_red(self):
+        code, out = self.rank(lambda rows: rows[:23])
         self.assertEqual(code, 1)
         self.assertIn("fewer than 24 kernels", out)
-        code, out = self.rank(lambda rows: rows + rows[:3])
-        self.assertEqual(code, 0, out)
 
     def test_a_kernel_without_a_loop_is_named(self):
         with self.assertRaisesRegex(SystemExit, "nothing has no loop"):
