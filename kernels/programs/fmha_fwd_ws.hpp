@@ -82,22 +82,26 @@ struct TeamSoftmax {
     Rows& shrink;    ///< what the output has to shrink by before the part of the last tile is added
     Rows& reference; ///< of carried weights
     CarriedWeights carried{};
-    float factor = 1.0F; ///< from products to logits, where there is nothing else between them
+    float factor = 1.0F;      ///< from products to logits, where there is nothing else between them
+    bool in_products = false; ///< that factor is above 0, so that maxima may be those of products
 
     template <class Ctx>
     FMHA_DEVICE void begin(Ctx& ctx) {
         begin_rows(ctx, scoring, top, total, row0);
         ctx.split_rows(total); // lanes exchange their sums once, not in every tile
         factor = ctx.to_base2(ctx.scale(args.score) * scoring.descale.q * scoring.descale.k);
-        if (!CarriedWeights::serve(ctx.cfg())) return;
-        carried = CarriedWeights::of(ctx, scoring, factor);
-        carried.begin(ctx, top, reference, total);
+        if (CarriedWeights::serve(ctx.cfg())) {
+            carried = CarriedWeights::of(ctx, scoring, factor);
+            carried.begin(ctx, top, reference, total);
+            in_products = carried.in_products;
+        } else {
+            in_products = scales_alone(ctx.cfg().signature) && factor > 0.0F;
+        }
     }
-    /// Whether a tile of which every row sees every key may be weighed with `Masking::off`. Where a factor above 0 is all that lies between
-    /// products and logits, that takes maxima of products; with another factor it may not.
-    FMHA_DEVICE bool may_leave_mask(const KernelConfig& cfg) const {
-        if (!scales_alone(cfg.signature)) return true;
-        return CarriedWeights::serve(cfg) ? carried.in_products : factor > 0.0F;
+    /// Whether tiles are weighed while products run, with `Masking::always` and `off`. Where products would have to be multiplied by a factor
+    /// first, they are not: hardly a problem has a factor of 0 or below.
+    FMHA_DEVICE bool beside_products(const KernelConfig& cfg) const {
+        return !scales_alone(cfg.signature) || in_products;
     }
     /// The scores of tile `at` become weights.
     template <Masking masking, class Ctx, class Scores>
@@ -105,15 +109,20 @@ struct TeamSoftmax {
         // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
         const Tile& tile = ctx.cfg().algorithm.tile;
         const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
-        if (CarriedWeights::serve(ctx.cfg())) {
-            carried.template weigh<masking>(ctx, scores, args, scoring, bias, row0, at, top, reference, total,
-                                            shrink);
-        } else if (masking == Masking::off && scales_alone(ctx.cfg().signature)) {
-            products_to_weights(ctx, scores, factor, top, total, shrink, slack);
-        } else {
+        const bool scales = scales_alone(ctx.cfg().signature);
+        if (!scales) {
             scores_to_logits<masking>(ctx, scores, args, scoring, bias, row0, at);
-            logits_to_weights(ctx, scores, top, total, shrink, slack);
+        } else if (masking != Masking::off) {
+            if (masking == Masking::if_needed && !in_products)
+                ctx.map(scores, [f = factor](float s, int, int) { return s * f; });
+            bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
         }
+        if (CarriedWeights::serve(ctx.cfg()))
+            carried.weigh(ctx, scores, top, reference, total, shrink);
+        else if (scales)
+            products_to_weights(ctx, scores, in_products ? factor : 1.0F, top, total, shrink, slack);
+        else
+            logits_to_weights(ctx, scores, top, total, shrink, slack);
     }
     /// After the last tile. Returns what the output is divided by.
     template <class Ctx>
@@ -252,19 +261,23 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         if (first == end && count > 0) ctx.give(query);
         FMHA_NO_UNROLL
         for (int step = 0; step < first; ++step) give_back(step);
-        if (first < end) {
-            if (first > 0) ctx.turn();
-            if (first > 0) ctx.pass();
-            // The weights of the first tile, with nothing beside it.
+        // Once, or for every tile where weights are not made beside products.
+        FMHA_NO_UNROLL
+        for (int step = first; step < end;) {
+            if (step > 0) ctx.turn();
+            if (step > 0) ctx.pass();
+            // The weights of a tile, with nothing beside it.
             ctx.take(key);
             ctx.start(scores, query, key);
             ctx.finish(scores, 0);
             ctx.give(key);
-            ctx.give(query, first + 1 == end); // the feed may bring those of the next item
-            weigh.template operator()<Masking::if_needed>(first);
+            ctx.give(query, step + 1 == end); // the feed may bring those of the next item
+            weigh.template operator()<Masking::if_needed>(step);
+            if (step > first) output.shrink_by(ctx, shrink);
             auto weights = ctx.narrow(scores, carries);
+            ++step;
             // Those of another tile, while its values are multiplied by the weights of the one before.
-            const auto next_tile = [&]<Masking masking>(int step) FMHA_INLINE_LAMBDA {
+            const auto next_tile = [&]<Masking masking>(int t) FMHA_INLINE_LAMBDA {
                 ctx.take(key);
                 ctx.turn();
                 ctx.start(scores, query, key);
@@ -274,8 +287,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 ctx.pass();
                 ctx.finish(scores, 1);
                 ctx.give(key);
-                ctx.give(query, step + 1 == end);
-                weigh.template operator()<masking>(step);
+                ctx.give(query, t + 1 == end);
+                weigh.template operator()<masking>(t);
                 ctx.settle(scores); // while the product of the values runs
                 if (holds_behind && masking == Masking::off) ctx.hold_behind(total);
                 output.finish(ctx);
@@ -285,11 +298,10 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             };
             // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
             // follow each other, with nothing to ask between them.
-            const int plain_end = !softmax.may_leave_mask(cfg) ? 0
-                                  : seen.plain.end < end       ? seen.plain.end
-                                                               : end;
+            const int overlapped_end = softmax.beside_products(cfg) ? end : step;
+            const int plain_end = seen.plain.end < end ? seen.plain.end : end;
             FMHA_NO_UNROLL
-            for (int step = first + 1; step < end;) {
+            while (step < overlapped_end) {
                 const int masked = seen.plain.has(step) ? plain_end : step;
                 FMHA_NO_UNROLL
                 for (; step < masked; ++step) next_tile.template operator()<Masking::off>(step);
@@ -301,8 +313,9 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             output.start(ctx, weights);
             output.finish(ctx);
             ctx.give(value);
-            output.end(ctx);
+            if (!scales_alone(cfg.signature)) break; // no loop, which would take registers
         }
+        if (first < end) output.end(ctx);
         FMHA_NO_UNROLL
         for (int step = end; step < count; ++step) give_back(step);
 

@@ -10,9 +10,8 @@ namespace fmha::kernels {
 /// the factor of their type, 2^shift (T-6), and one of their row, 2^residue, of what top · factor was rounded by (tolerances B.2). Maxima are in
 /// units of the scores meanwhile, in masked tiles too, so that a row does not depend on others; totals carry both factors as well.
 struct CarriedWeights {
-    bool in_products = false; ///< scores stay products; else they become logits first
+    bool in_products = true; ///< scores stay products, unless `of` says that they become logits first
     ScoreUnit unit;
-    float ahead = 1.0F; ///< the factor from products to logits, where there is nothing else between them
 
     /// Whether a kernel has such weights. Of e4m3 the units of 128 channels would spill beside a generic mask; more channels of 16 bits gain nothing,
     /// and have maxima that lag behind.
@@ -28,7 +27,6 @@ struct CarriedWeights {
         to.in_products = scales_alone(ctx.cfg().signature) && divides(ctx, scoring, factor);
         const float shift = ctx.weight_shift();
         to.unit = ScoreUnit::of(to.in_products ? factor : 1.0F, shift, shift > 0.0F ? 0x1p19F : 0x1p26F);
-        if (!to.in_products) to.ahead = factor;
         return to;
     }
     /// From the rows that `begin_rows` has made.
@@ -41,16 +39,10 @@ struct CarriedWeights {
             ctx.map_rows(total, total, top,
                          [&](float sum, float t) { return sum * ctx.top_weight(t, unit); });
     }
-    template <Masking masking, class Ctx, class Scores, class Args, class Rows>
-    FMHA_DEVICE void weigh(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
-                           const Matrix& bias, std::int64_t row0, const KeyTile& at, Rows& top,
-                           Rows& reference, Rows& total, Rows& shrink) const {
-        if (!scales_alone(ctx.cfg().signature)) {
-            scores_to_logits<masking>(ctx, scores, args, scoring, bias, row0, at);
-        } else if (masking != Masking::off) {
-            ctx.map(scores, [factor = ahead](float s, int, int) { return s * factor; });
-            bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
-        }
+    /// Of scores that are products where `in_products`, else logits; −∞ where a key is hidden.
+    template <class Ctx, class Scores, class Rows>
+    FMHA_DEVICE void weigh(Ctx& ctx, Scores& scores, Rows& top, Rows& reference, Rows& total,
+                           Rows& shrink) const {
         ctx.raise_to_row_max(top, shrink, scores, reference, unit);
         ctx.exp2_minus(scores, top, reference, unit);
         ctx.scale_rows(total, shrink);
