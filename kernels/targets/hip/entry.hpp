@@ -76,6 +76,19 @@ struct Launch {
         return threads <= 32 ? 4 : 0;
     }();
 
+    /// Waves of a SIMD that AMD's compiler has to leave registers for; 0: as it sees fit. On CDNA 3 masked tiles of 192 channels and 128 of values
+    /// would take five registers more than two waves have.
+    static constexpr int waves_at_once = [] {
+        const KernelConfig cfg = Kernel::config();
+        const Signature& has = cfg.signature;
+        const bool is_tile = cfg.algorithm.tile.k0max == 192 && cfg.algorithm.tile.n1 == 128;
+        return matrix_unit(cfg.arch) == MatrixUnit::cdna3 && has.family == KernelFamily::fwd &&
+                       cfg.algorithm.pipeline == Pipeline::qr_async && is_tile && !has.has_dropout &&
+                       has.mask != MaskClass::none && kernels::scales_alone(has)
+                   ? 2
+                   : 0;
+    }();
+
     /// Blocks of the next kernel may come as soon as all of this one are there. The main stage of split-KV says when (KeyWaves).
     static constexpr bool next_comes_at_once = !traits_of(family).stores_splits;
 
@@ -88,12 +101,13 @@ struct Launch {
 
 } // namespace fmha::hip_target
 
-// The arguments behind the symbol are a launch: Args, threads, blocks_at_once, next_comes_at_once and run(args, block).
+// The arguments behind the symbol are a launch: Args, threads, blocks_at_once, waves_at_once, next_comes_at_once and run(args, block).
 #if defined(__HIP__)
 // AMD: the arguments are read where they lie, when they are needed; as a parameter all of them would be loaded first.
 #define FMHA_LAUNCH(symbol, ...)                                                                             \
     extern "C" __attribute__((global))                                                                       \
-    __attribute__((amdgpu_flat_work_group_size(__VA_ARGS__::threads, __VA_ARGS__::threads))) void            \
+    __attribute__((amdgpu_flat_work_group_size(__VA_ARGS__::threads, __VA_ARGS__::threads),                  \
+                   amdgpu_waves_per_eu(__VA_ARGS__::waves_at_once))) void                                    \
     symbol(const __VA_ARGS__::Args) {                                                                        \
         __VA_ARGS__::run(*(const __VA_ARGS__::Args*)__builtin_amdgcn_kernarg_segment_ptr(),                  \
                          __builtin_amdgcn_workgroup_id_x());                                                 \
