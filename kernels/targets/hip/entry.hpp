@@ -82,9 +82,9 @@ struct Launch {
         const KernelConfig cfg = Kernel::config();
         const Signature& has = cfg.signature;
         const bool is_tile = cfg.algorithm.tile.k0max == 192 && cfg.algorithm.tile.n1 == 128;
-        return matrix_unit(cfg.arch) == MatrixUnit::cdna3 && has.family == KernelFamily::fwd &&
-                       cfg.algorithm.pipeline == Pipeline::qr_async && is_tile && !has.has_dropout &&
-                       has.mask != MaskClass::none && kernels::scales_alone(has)
+        return matrix_unit(cfg.arch) == MatrixUnit::cdna3 && cfg.algorithm.pipeline == Pipeline::qr_async &&
+                       is_tile && !has.has_dropout && has.mask != MaskClass::none &&
+                       kernels::scales_alone(has)
                    ? 2
                    : 0;
     }();
