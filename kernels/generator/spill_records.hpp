@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-/// Spills that somebody accepted, with a reason: kernels of NVIDIA's mma.sync that need more registers than there are. They may not
-/// grow unseen.
+/// Spills that somebody accepted, with a reason: kernels of NVIDIA's mma.sync that need more registers than there are, and scratch that LLVM
+/// sets aside without need. They may not grow unseen.
 namespace fmha::generator {
 
 /// Of one architecture, `<folder>/<arch>.txt`: lines of "bytes name", behind lines of "# date: reason".
