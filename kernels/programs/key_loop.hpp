@@ -171,8 +171,8 @@ FMHA_DEVICE constexpr bool scales_alone(const Signature& has) {
     return has.bias == BiasType::no_bias && !has.has_logits_soft_cap;
 }
 
-/// F-2 and F-6 for such logits where no key is hidden, to the same bits: `factor` is above 0, so that roundings of products with it keep
-/// their order. Multiplications come after the maxima, beside the exponentials.
+/// F-2 and F-6 for such logits, to the same bits: `factor` is above 0, so that roundings of products with it keep their order, and a hidden
+/// key stays at −∞. Multiplications come after the maxima, beside the exponentials.
 template <class Ctx, class Scores, class Rows>
 FMHA_DEVICE void products_to_weights(Ctx& ctx, Scores& scores, float factor, Rows& top, Rows& total,
                                      Rows& shrink, float slack) {
