@@ -85,18 +85,13 @@ struct TeamSoftmax {
     float factor = 1.0F;      ///< from products to logits, where there is nothing else between them
     bool in_products = false; ///< that factor is above 0, so that maxima may be those of products
 
+    /// Where there are no sink logits hardly anything is computed: that is asked once, not in every step.
     template <class Ctx>
     FMHA_DEVICE void begin(Ctx& ctx) {
-        begin_rows(ctx, scoring, top, total, row0);
-        ctx.split_rows(total); // lanes exchange their sums once, not in every tile
-        factor = ctx.to_base2(ctx.scale(args.score) * scoring.descale.q * scoring.descale.k);
-        if (CarriedWeights::serve(ctx.cfg())) {
-            carried = CarriedWeights::of(ctx, scoring, factor);
-            carried.begin(ctx, top, reference, total);
-            in_products = carried.in_products;
-        } else {
-            in_products = scales_alone(ctx.cfg().signature) && factor > 0.0F;
-        }
+        if (args.score.sink_logit != nullptr)
+            begin_with(ctx, scoring);
+        else
+            begin_with(ctx, scoring.without_sinks());
     }
     /// Whether tiles are weighed while products run, with `Masking::always` and `off`. Where products would have to be multiplied by a factor
     /// first, they are not: hardly a problem has a factor of 0 or below.
@@ -131,6 +126,21 @@ struct TeamSoftmax {
         if (!CarriedWeights::serve(ctx.cfg())) return total;
         carried.end(ctx, scoring, top, total, reference);
         return reference;
+    }
+
+  private:
+    template <class Ctx>
+    FMHA_DEVICE void begin_with(Ctx& ctx, const Scoring& of_rows) {
+        begin_rows(ctx, of_rows, top, total, row0);
+        ctx.split_rows(total); // lanes exchange their sums once, not in every tile
+        factor = ctx.to_base2(ctx.scale(args.score) * scoring.descale.q * scoring.descale.k);
+        if (CarriedWeights::serve(ctx.cfg())) {
+            carried = CarriedWeights::of(ctx, of_rows, factor);
+            carried.begin(ctx, top, reference, total);
+            in_products = carried.in_products;
+        } else {
+            in_products = scales_alone(ctx.cfg().signature) && factor > 0.0F;
+        }
     }
 };
 
@@ -218,7 +228,9 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
     const auto key = ctx.key_stream();
     const auto value = ctx.value_stream();
 
-    const auto work_of = [&](const FwdItem& item) { return WsWork<Args>::of(ctx, args, item); };
+    const auto work_of = [&](const FwdItem& item) {
+        return WsWork<Args>::of(ctx, args, item, items.lengths_equal());
+    };
     const WsFeed<Ctx, Args> feed{ctx, items.of_page()};
     const auto fills = [&](const WsWork<Args>& work, int step) { feed.fills(work, step); };
     const auto transposes = [&](const WsWork<Args>&, int step) { feed.transposes(step); };

@@ -86,6 +86,12 @@ struct Scoring {
         if (has.bias == BiasType::alibi) s.alibi.slope = ctx.again(alibi.slope);
         return s;
     }
+    FMHA_DEVICE Scoring without_sinks() const {
+        Scoring s = *this;
+        s.sink = s.sink_top = never;
+        s.sinks = nullptr;
+        return s;
+    }
     /// Of a row of the tile, where `sinks` are there.
     FMHA_DEVICE float sink_of(std::int32_t row) const { return sinks[heads.head(row)]; }
 };

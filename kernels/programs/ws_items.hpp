@@ -34,7 +34,8 @@ struct WsGrid {
     bool slides = false;    ///< a window, under which most rows see as many keys as others
     bool lengthens = false; ///< another mask, which makes later items of a head longer
     bool lengths_known = false, pairs = false;
-    bool uneven = false; ///< items of a head, or its pairs, take different times
+    bool lengths_equal = false; ///< every entry has the lengths of the shape
+    bool uneven = false;        ///< items of a head, or its pairs, take different times
     /// The divisors of an item's number: the heads of an entry; the heads that take turns and their items; the heads of the last turn.
     Divisor of_entry, of_turn, in_turn, of_last_turn;
     Divisor of_page; ///< of keys in a cache
@@ -47,7 +48,7 @@ struct WsGrid {
           q_tiles(tiles(args.shape.mode == Mode::group ? args.shape.max_seqlen_q : args.shape.seqlen_q,
                         HeadRows::of(config, args).of_head(config.algorithm.tile.m0))),
           all_heads(narrow(args.shape.batch * heads)), blocks(narrow(size())),
-          lengths_known(args.shape.mode == Mode::batch) {
+          lengths_known(args.shape.mode == Mode::batch), lengths_equal(lengths_known && none(args.lengths)) {
         const MaskClass mask = config.signature.mask;
         const std::int64_t window = width(mask, args.mask, args.shape), keys = longest(args.shape);
         slides = mask == MaskClass::generic && 4 * window <= 3 * keys;
@@ -116,6 +117,10 @@ struct WsGrid {
         in_turn = Divisor(together * q_tiles);
         of_last_turn = Divisor(together > 0 ? all_heads % together : 0);
     }
+    static constexpr bool none(const LengthArrays& of) {
+        return of.seqlen_q == nullptr && of.seqlen_k == nullptr && of.cu_seqlen_q == nullptr &&
+               of.cu_seqlen_k == nullptr;
+    }
     /// The longer of keys and rows of a sequence; in a group its rows alone are known.
     static constexpr std::int64_t longest(const Shape& shape) {
         return shape.seqlen_k > shape.max_seqlen_q ? shape.seqlen_k : shape.max_seqlen_q;
@@ -153,6 +158,7 @@ struct BlockItems {
     FMHA_DEVICE constexpr bool exists(std::uint32_t n) const { return grid.exists(block, n); }
     FMHA_DEVICE constexpr FwdItem operator[](std::uint32_t n) const { return grid.item(block, n); }
     FMHA_DEVICE constexpr const Divisor& of_page() const { return grid.of_page; }
+    FMHA_DEVICE constexpr bool lengths_equal() const { return grid.lengths_equal; }
 };
 
 /// A single item, where blocks are not persistent.
@@ -163,6 +169,7 @@ struct OneItem {
     FMHA_DEVICE static constexpr bool exists(std::uint32_t n) { return n == 0; }
     FMHA_DEVICE constexpr FwdItem operator[](std::uint32_t) const { return item; }
     FMHA_DEVICE constexpr const Divisor& of_page() const { return page; }
+    FMHA_DEVICE static constexpr bool lengths_equal() { return false; }
 };
 
 } // namespace fmha::kernels

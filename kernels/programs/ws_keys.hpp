@@ -20,7 +20,13 @@ struct EntryKeys : FwdMatrices {
     MatrixPlace place;
 
     template <class Ctx>
-    FMHA_DEVICE static Entry entry(Ctx& ctx, const FwdArgs& args, std::int64_t b) {
+    FMHA_DEVICE static Entry entry(Ctx& ctx, const FwdArgs& args, std::int64_t b, bool lengths_equal) {
+        // To ask for every array whether it is there takes a team and the feed 75 instructions an item.
+        if (ctx.cfg().signature.mode == Mode::batch && lengths_equal) {
+            Shape shape = args.shape;
+            shape.mode = Mode::batch;
+            return ctx.entry(shape, LengthArrays{}, b);
+        }
         return ctx.entry(args.shape, args.lengths, b);
     }
     template <class Ctx>
@@ -47,7 +53,7 @@ struct EntryKeys : FwdMatrices {
 /// for its values, and divides by a number that the launch has prepared; teams never do. A stage ends with the last key of the tile, not of the page: behind it lies anything (P-5).
 struct PagedKeys : CacheMatrices {
     template <class Ctx>
-    FMHA_DEVICE static Entry entry(Ctx& ctx, const PagedKvArgs& args, std::int64_t b) {
+    FMHA_DEVICE static Entry entry(Ctx& ctx, const PagedKvArgs& args, std::int64_t b, bool) {
         return ctx.cached_entry(args.shape, args.lengths, args.place, b);
     }
     template <class Ctx>
@@ -87,7 +93,7 @@ struct PagedKeys : CacheMatrices {
 /// ones a stage has several, which the feed looks up as it fills it: the matrix has the table.
 struct PrefillKeys : PrefillMatrices {
     template <class Ctx>
-    FMHA_DEVICE static Entry entry(Ctx& ctx, const BatchPrefillArgs& args, std::int64_t b) {
+    FMHA_DEVICE static Entry entry(Ctx& ctx, const BatchPrefillArgs& args, std::int64_t b, bool) {
         return ctx.cached_entry(args.shape, args.lengths, args.place, b);
     }
     template <class Ctx>

@@ -24,14 +24,14 @@ struct WsWork {
     FMHA_DEVICE bool exists() const { return rows.count > 0; }
 
     template <class Ctx>
-    FMHA_DEVICE static WsWork of(Ctx& ctx, const Args& args, const FwdItem& item) {
+    FMHA_DEVICE static WsWork of(Ctx& ctx, const Args& args, const FwdItem& item, bool lengths_equal) {
         const auto& cfg = ctx.cfg();
         const Tile& tile = cfg.algorithm.tile;
         WsWork work;
         work.heads = HeadRows::of(cfg, args);
         work.item = item;
         work.item.h *= work.heads.heads(tile.m0);
-        work.entry = Keys::entry(ctx, args, item.b);
+        work.entry = Keys::entry(ctx, args, item.b, lengths_equal);
         work.rows = QueryRows::of(tile, work.entry.seqlen_q, item.q_tile, work.heads);
         if (cfg.signature.skip_min_seqlen_q && args.shape.min_seqlen_q > 0 &&
             work.entry.seqlen_q <= args.shape.min_seqlen_q)

@@ -341,10 +341,27 @@ bool pages_are_divided() {
     return true;
 }
 
+/// Every entry has the lengths of the shape in batch mode without arrays of lengths. A launch of one item has not asked.
+bool equal_lengths_are_known() {
+    const std::int32_t lengths[] = {0, 7, 9};
+    const auto known = [](const Launch& launch) {
+        return kernels::BlockItems{launch.grid().dealt_to(3), 0}.lengths_equal();
+    };
+    const Launch batch(Mode::batch, false, 2, 6, 3, 5, 100);
+    for (const auto array : {&LengthArrays::seqlen_q, &LengthArrays::seqlen_k, &LengthArrays::cu_seqlen_q,
+                             &LengthArrays::cu_seqlen_k}) {
+        Launch by_entry = batch;
+        by_entry.args.lengths.*array = lengths;
+        if (known(by_entry)) return false;
+    }
+    return known(batch) && !known(Launch(Mode::group, false, 2, 6, 3, 5, 100)) &&
+           !kernels::OneItem::lengths_equal();
+}
+
 } // namespace
 
 bool ws_items_are_right() {
-    if (!pages_are_divided()) return false;
+    if (!pages_are_divided() || !equal_lengths_are_known()) return false;
     if (!divisors_are_right() || !turns_are_right() || !blocks_are_right() || !last_tiles_are_dealt() ||
         !uneven_pairs_are_dealt() || !windows_are_dealt())
         return false;

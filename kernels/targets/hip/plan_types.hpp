@@ -75,6 +75,8 @@ struct RowPlan {
     bool sums_in_parts = false;
     /// A lane finds two maxima of a row, of every second element each, so that an element need not wait for the one before it.
     bool maxima_in_parts = false;
+    /// Weights of a lane's first row come behind the maximum of its second, whose weights so come first (`behind` of the machine).
+    bool second_row_first = false;
     /// No register is left to keep a number over the loop over keys that can be computed again.
     bool computes_again = false;
     bool several_heads = false; ///< rows of a lane may be of several heads (kernels::HeadRows)

@@ -161,6 +161,13 @@ class RowOperations {
         Rows largest = rows();
         map_rows(largest, top, top, [](float t, float) { return t; });
         take_maxima(largest, scores);
+        if constexpr (Block::template may<Piece>(&RowPlan::second_row_first)) {
+            block_.machine.each([&](int thread) {
+                if (!plan().second_row_first) return;
+                float& first = largest.x.at(thread, 0);
+                first = block_.machine.behind(largest.x.at(thread, 1), first);
+            });
+        }
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {

@@ -22,8 +22,12 @@ struct LaneColumns {
     FMHA_DEVICE constexpr int bit(int column) const { return column / step * run + column % step; }
     /// Those of a word that lie before `end`, which is counted from the lane's first column.
     FMHA_DEVICE constexpr std::uint32_t before(int end, int word) const {
-        const int rest = end & (step - 1);
-        const int own = (end - rest) / step * run + (rest < run ? rest : run) - word * word_bits;
+        // Of a number that is not below 0 the quotient is a shift.
+        const int columns = count / run * step, inside = end < 0 ? 0 : end > columns ? columns : end;
+        const int runs =
+            static_cast<int>(static_cast<std::uint32_t>(inside) / static_cast<std::uint32_t>(step));
+        const int rest = inside & (step - 1);
+        const int own = runs * run + (rest < run ? rest : run) - word * word_bits;
         const int in_word = own < 0 ? 0 : own > word_bits ? word_bits : own;
         return static_cast<std::uint32_t>((std::uint64_t{1} << in_word) - 1);
     }

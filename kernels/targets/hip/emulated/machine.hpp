@@ -119,6 +119,7 @@ class EmulatedMachine {
     static float local(float value) { return value; }
     static int scalar(int value) { return value; }
     static float apart(float value) { return value; }
+    static float behind(float, float value) { return value; }
     static float settled(float value) { return value; }
     static std::uint32_t arrived(std::uint32_t word) { return word; }
     static void landed(std::uint32_t) {}

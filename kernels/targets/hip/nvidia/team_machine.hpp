@@ -134,6 +134,14 @@ class TeamMachine : public Machine<128> {
                 asm volatile("" : "+r"(x.value[i])::"memory");
         }
     }
+    /// The value, which is not NaN, behind the computation of `other`. That binds the assembler too: it does not know that the smaller of a number
+    /// and −∞ is −∞.
+    FMHA_DEVICE static float behind(float other, float value) {
+        float least;
+        asm("min.f32 %0, %1, 0fFF800000;" : "=f"(least) : "f"(other));
+        asm("max.f32 %0, %1, %2;" : "=f"(value) : "f"(value), "f"(least));
+        return value;
+    }
     /// Code after this stays behind the code that computes the registers, which are not below 0. That binds the assembler too, which does not see an
     /// empty statement. The load is never executed.
     template <int count>
