@@ -85,7 +85,7 @@ struct TeamSoftmax {
     float factor = 1.0F;      ///< from products to logits, where there is nothing else between them
     bool in_products = false; ///< that factor is above 0, so that maxima may be those of products
 
-    /// Where there are no sink logits hardly anything is computed: that is asked once, not in every step.
+    /// Where there are no sink logits hardly anything is computed: that is asked once an item, ahead of all steps.
     template <class Ctx>
     FMHA_DEVICE void begin(Ctx& ctx) {
         if (args.score.sink_logit != nullptr)
