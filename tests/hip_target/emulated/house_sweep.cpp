@@ -25,8 +25,12 @@ Case case_of(const KernelConfig& config) {
     c.batch = s.mode == Mode::group ? 2 : 1;
     c.nhead_q = 2;
     c.nhead_k = 1;
-    const auto channels = [](std::int8_t pad, std::int64_t hdim) {
-        return pad != 0 && hdim > 16 ? hdim - 8 : hdim; // H-2: a multiple of 8 in any case
+    // H-2: a multiple of 8 in any case, and of 16 bytes where tensor maps copy rows.
+    const ElementType type = element_types(s.data_type, fp8_flavour(config.arch)).k;
+    const std::int64_t fewer = algorithm.pipeline == Pipeline::ws ? 128 / element_bits(type) : 8;
+    c.stride_padding = fewer;
+    const auto channels = [fewer](std::int8_t pad, std::int64_t hdim) {
+        return pad != 0 && hdim > 16 ? hdim - fewer : hdim;
     };
     c.hdim_q = channels(algorithm.pad.d, s.hdim_q);
     c.hdim_v = channels(algorithm.pad.dv, s.hdim_v);
