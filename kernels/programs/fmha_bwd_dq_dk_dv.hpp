@@ -128,7 +128,8 @@ FMHA_DEVICE void recompute_weights(Ctx& ctx, Scores& weights, Query& query, Key&
     ctx.arrive(top);
     to_exponents(ctx, top, spare, head, row0);
     ctx.map(weights, [f = ctx.to_base2(ctx.scale(args.score))](float s, int, int) { return s * f; });
-    bias_and_mask(ctx, weights, head.scoring, head.in.bias, keys.read, row0, key0);
+    bias_and_mask(ctx, weights, head.scoring, {head.in.bias, key0}, keys.read, row0, key0,
+                  [&] { return head.scoring.shows_all(ctx.cfg(), row0, key0, keys.read); });
     ctx.exp2_minus(weights, top);
 }
 

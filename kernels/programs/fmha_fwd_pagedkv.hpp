@@ -22,7 +22,7 @@ FMHA_DEVICE void fmha_fwd_pagedkv(Ctx& ctx, const PagedKvArgs& args, const FwdIt
     Scoring scoring = Scoring::of(ctx, args, entry, of_head, hk);
     const std::int64_t seen = packed.seen(scoring.mask, entry.seqlen_k);
     scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
-    CacheMatrices in = CacheMatrices::of(cfg, args, entry, of_head, hk, {0, seen});
+    CacheMatrices in = CacheMatrices::of(ctx, args, entry, of_head, hk, {0, seen});
     if (packed.any()) in.pack(ctx, packed.heads);
     if (heads.any()) in.q.heads = heads;
     attend(

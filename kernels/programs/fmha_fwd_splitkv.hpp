@@ -58,7 +58,7 @@ FMHA_DEVICE void fmha_fwd_splitkv(Ctx& ctx, const SplitKvArgs& args, const Split
     const std::int64_t seen = packed.seen(scoring.mask, entry.seqlen_k);
     if (packed.any()) keys = {keys.begin < seen ? keys.begin : seen, keys.end < seen ? keys.end : seen};
     scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
-    CacheMatrices in = CacheMatrices::of(cfg, args, entry, item, hk, keys);
+    CacheMatrices in = CacheMatrices::of(ctx, args, entry, item, hk, keys);
     if (packed.any()) in.pack(ctx, packed.heads);
     if (heads.any()) in.q.heads = heads;
     attend(

@@ -105,12 +105,13 @@ struct TeamSoftmax {
         const Tile& tile = ctx.cfg().algorithm.tile;
         const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
         const bool scales = scales_alone(ctx.cfg().signature);
+        const auto is_whole = [&] { return scoring.shows_all(ctx.cfg(), row0, at.first, at.end); };
         if (!scales) {
-            scores_to_logits<masking>(ctx, scores, args, scoring, bias, row0, at);
+            scores_to_logits<masking>(ctx, scores, args, scoring, bias, row0, at, is_whole);
         } else if (masking != Masking::off) {
             if (masking == Masking::if_needed && !in_products)
                 ctx.map(scores, [f = factor](float s, int, int) { return s * f; });
-            bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
+            bias_and_mask<masking>(ctx, scores, scoring, {bias, at.first}, at.end, row0, at.first, is_whole);
         }
         if (CarriedWeights::serve(ctx.cfg()))
             carried.weigh(ctx, scores, top, reference, total, shrink);

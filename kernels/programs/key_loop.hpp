@@ -92,6 +92,12 @@ struct Scoring {
         s.sinks = nullptr;
         return s;
     }
+    /// Whether all rows of the tile from row0 on see all of its keys from key0 on, where keys end at `key_count`.
+    FMHA_DEVICE bool shows_all(const KernelConfig& cfg, std::int64_t row0, std::int64_t key0,
+                               std::int64_t key_count) const {
+        const Tile& tile = cfg.algorithm.tile;
+        return mask.shows_all(row0, tile.m0, key0, tile.n0, key_count, cfg.signature.mask);
+    }
     /// Of a row of the tile, where `sinks` are there.
     FMHA_DEVICE float sink_of(std::int32_t row) const { return sinks[heads.head(row)]; }
 };
@@ -112,13 +118,19 @@ FMHA_DEVICE void multiply_keys(Ctx& ctx, Scores& scores, Query& query, Key& key,
 /// Whether keys of a tile are looked at one by one: when some of them are hidden, or as the caller knows.
 enum class Masking : std::uint8_t { if_needed, always, off };
 
-/// F-4 and F-5: adds the position bias to logits in base 2, and hides keys.
-template <Masking masking = Masking::if_needed, class Ctx, class Scores>
-FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring, const Matrix& bias,
-                               std::int64_t key_count, std::int64_t row0, std::int64_t key0) {
+/// An elementwise bias, of which a tile of scores has the columns from `column` on.
+struct TileBias {
+    Matrix matrix;
+    std::int64_t column = 0;
+};
+
+/// F-4 and F-5: adds the position bias to logits in base 2, and hides keys. `is_whole()` is asked if_needed, whether all rows of the tile see all its keys.
+template <Masking masking = Masking::if_needed, class Ctx, class Scores, class Whole>
+FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring, const TileBias& bias,
+                               std::int64_t key_count, std::int64_t row0, std::int64_t key0, Whole is_whole) {
     const auto& has = ctx.cfg().signature;
     const Tile& tile = ctx.cfg().algorithm.tile;
-    if (has.bias == BiasType::elementwise) ctx.add_bias(scores, bias, row0, key0);
+    if (has.bias == BiasType::elementwise) ctx.add_bias(scores, bias.matrix, row0, bias.column);
     if (has.bias == BiasType::alibi) {
         const float factor = ctx.to_base2(scoring.alibi.factor);
         const auto add_distances = [&] { ctx.add_distances(scores, factor, scoring.alibi.tile(row0, key0)); };
@@ -134,16 +146,15 @@ FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring,
 
     // Only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
     if constexpr (masking == Masking::off) return;
-    if (masking == Masking::always ||
-        !scoring.mask.shows_all(row0, tile.m0, key0, tile.n0, key_count, has.mask))
+    if (masking == Masking::always || !is_whole())
         ctx.hide(scores,
                  HiddenKeys{TileMask::of(scoring.mask, row0, key0, key_count), has.mask, scoring.heads});
 }
 
 /// F-2 to F-5: scores, which may be `scaled` already, become logits in base 2, −∞ where a key is hidden.
-template <Masking masking = Masking::if_needed, class Ctx, class Scores, class Args>
+template <Masking masking = Masking::if_needed, class Ctx, class Scores, class Args, class Whole>
 FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
-                                  const Matrix& bias, std::int64_t row0, const KeyTile& at,
+                                  const Matrix& bias, std::int64_t row0, const KeyTile& at, Whole is_whole,
                                   bool scaled = false) {
     const auto& has = ctx.cfg().signature;
     // Descales are constant within a tile.
@@ -151,12 +162,11 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
         ctx.scale(args.score) * scoring.descale.q_at(args.quant, row0) * scoring.descale.k_at(args.quant, at);
     if (has.has_logits_soft_cap)
         ctx.soft_cap(scores, scale / args.score.logits_soft_cap, ctx.to_base2(args.score.logits_soft_cap));
-    else if (has.bias != BiasType::no_bias && !scaled)
-        ctx.scale_all(scores, ctx.to_base2(scale)); // by pairs, which compilers do not find behind a bias
     else if (!scaled)
-        ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
+        ctx.scale_all(scores, ctx.to_base2(scale));
 
-    bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
+    bias_and_mask<masking>(ctx, scores, scoring, {at.columns_of(bias), at.column()}, at.end, row0, at.first,
+                           is_whole);
 }
 
 /// F-6: scores become weights exp2(score − top), and their total shrinks by exp2(old top − new top) before they are added. The
@@ -294,7 +304,7 @@ FMHA_DEVICE void prefetch_tile(Ctx& ctx, Key& key, Value& value, const In& in, c
 ///
 /// Logits carry a factor log2 e, so that every exponential is exp2; only the stored LSE returns to natural units. With ALiBi
 /// they are relative to β0 of their row (`Alibi`), which the LSE gets back.
-/// `in` holds the matrices, those of a key tile as `keys(tile)` and `values(tile)`, where `tile(ctx, t, exists)` is a KeyTile;
+/// `in` holds the matrices, those of a key tile as `keys(tile)` and `values(tile)`, where `tile(ctx, visited)` is a KeyTile;
 /// a tile that does not exist has no keys. `results()` has the places of output and LSE;
 /// it is asked after the loop, because a GPU has no registers to spare before. `scale` multiplies the output.
 template <class Ctx, class Args, class In, class Results>
@@ -319,13 +329,14 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
     begin_rows(ctx, scoring, top, total, row0);
     ctx.split_rows(total); // where that pays, lanes exchange their sums once, not in every tile
     // Where tiles have to be looked up, that happens once each, ahead of its first use.
+    auto visits = in.visits(tiles, ctx.cfg(), scoring.mask, row0, ctx.counts_tiles());
     KeyTile ahead;
-    if constexpr (In::looks_up) ahead = in.tile(ctx, tiles.first(), tiles.first() < tiles.end);
-    const auto tile_at = [&](std::int64_t t) {
-        if constexpr (In::looks_up)
-            return ahead;
-        else
-            return in.tile(ctx, t, true);
+    if constexpr (In::looks_up) ahead = in.tile(ctx, visits.present());
+    const auto tile_at = [&](const VisitedTile& visited) {
+        KeyTile at = ahead;
+        if constexpr (!In::looks_up) at = in.tile(ctx, visited);
+        if constexpr (std::is_same_v<decltype(ctx.counts_tiles()), std::false_type>) at.apart = false;
+        return at;
     };
     // Few rows wait for memory: all of the next tile is asked for before the present one is multiplied. Many rows need the
     // registers first, and have time for their values while they multiply keys.
@@ -334,13 +345,13 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         in.prefetch_descales(ctx, args, scoring.descale, ahead);
     };
     if constexpr (may_bring_descales) in.prefetch_descales(ctx, args, scoring.descale, ahead);
-    prefetch_tile(ctx, key, value, in, tile_at(tiles.first()), channel0, ahead_of_use);
+    prefetch_tile(ctx, key, value, in, tile_at(visits.present()), channel0, ahead_of_use);
     ctx.commit();
 
-    for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
-        const KeyTile at = tile_at(t);
-        if constexpr (In::looks_up) ahead = in.tile(ctx, tiles.next(t), tiles.next(t) < tiles.end);
-        ctx.visit(item, t);
+    while (visits.any()) {
+        const KeyTile at = tile_at(visits.present());
+        if constexpr (In::looks_up) ahead = in.tile(ctx, visits.next());
+        ctx.visit(item, visits.number());
         if (!ahead_of_use) {
             ctx.prefetch(value, in.values(at), at.row, channel0);
             ctx.commit();
@@ -348,9 +359,9 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
 
         const auto prefetch_next = [&] {
             if constexpr (may_bring_descales)
-                if (tiles.next(t) < tiles.end) in.prefetch_descales(ctx, args, scoring.descale, ahead);
-            if (tiles.next(t) < tiles.end)
-                prefetch_tile(ctx, key, value, in, tile_at(tiles.next(t)), channel0, ahead_of_use);
+                if (visits.has_next()) in.prefetch_descales(ctx, args, scoring.descale, ahead);
+            if (visits.has_next())
+                prefetch_tile(ctx, key, value, in, tile_at(visits.next()), channel0, ahead_of_use);
             ctx.commit();
         };
         ctx.wait(ahead_of_use ? 0 : 1); // the keys are there, the values may still be on their way
@@ -363,7 +374,10 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
                           in.descale_tokens(ctx, scores, args, scoring.descale, row0, at, row_descales);
                       })
             scaled = in.descale_tokens(ctx, scores, args, scoring.descale, row0, at, row_descales);
-        scores_to_logits(ctx, scores, args, scoring, in.bias, row0, at, scaled);
+        const auto is_whole = [&] {
+            return visits.is_whole([&] { return scoring.shows_all(ctx.cfg(), row0, at.first, at.end); });
+        };
+        scores_to_logits(ctx, scores, args, scoring, in.bias, row0, at, is_whole, scaled);
         logits_to_weights(ctx, scores, top, total, shrink, ctx.slack());
         ctx.scale_rows(out, shrink);
         // F-9 after the sum, because the normaliser uses undropped weights (D-3).
@@ -378,6 +392,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         if (!ahead_of_use) ctx.wait(1);    // the values are there
         multiply_values(ctx, out, weights, value, in.values(at), at.row, channel0,
                         scoring.descale.v_at(args.quant, at));
+        visits.advance();
     }
 
     ctx.join_rows(total);

@@ -4,6 +4,7 @@
 #include "kernels/programs/device.hpp"
 
 #include <cstdint>
+#include <type_traits>
 
 /// The kernels' masks and key-tile ranges (sections 10, 11.1).
 namespace fmha::kernels {
@@ -128,6 +129,66 @@ struct KeyTiles {
                 tiles.prefix_end = prefix;
         }
         return tiles;
+    }
+};
+
+/// One tile of a loop over keys.
+struct VisitedTile {
+    std::int64_t number;
+    bool exists = true;
+    bool counted = false;
+    std::uint32_t rows = 0; ///< where `counted`: how many of its keys exist
+};
+
+/// The tiles of a loop over keys, one after another. `counted`: by numbers of 32 bits, and what is the same in all of them is found ahead of
+/// the loop. Scalar units of CDNA compare no 64 bits, so that vector units would. `Counted` is bool, or std::false_type where a compiler shall
+/// know early that nothing is counted: nvcc makes slower loops otherwise.
+template <class Counted>
+class TileVisits {
+  public:
+    /// `rows`: keys that loads may take for granted; `whole`: the tiles that nobody has to look at key by key.
+    FMHA_DEVICE constexpr TileVisits(const KeyTiles& tiles, Counted counted, std::int64_t n0,
+                                     std::int64_t rows, const KeyTiles::Range& whole)
+        : tiles_(tiles), whole_(whole), n0_(static_cast<std::uint32_t>(n0)),
+          last_rows_(rows_of_last(tiles, n0, rows)), count_(tiles.count()), tile_(tiles.first()),
+          counted_(counted) {}
+
+    FMHA_DEVICE constexpr bool any() const { return counted_ ? visited_ < count_ : tile_ < tiles_.end; }
+    FMHA_DEVICE constexpr bool has_next() const {
+        return counted_ ? visited_ + 1 < count_ : tiles_.next(tile_) < tiles_.end;
+    }
+    FMHA_DEVICE constexpr void advance() {
+        tile_ = tiles_.next(tile_);
+        ++visited_;
+    }
+    FMHA_DEVICE constexpr std::int64_t number() const { return tile_; }
+    FMHA_DEVICE constexpr VisitedTile present() const { return {tile_, any(), counted_, rows(visited_)}; }
+    FMHA_DEVICE constexpr VisitedTile next() const {
+        return {tiles_.next(tile_), has_next(), counted_, rows(visited_ + 1)};
+    }
+    /// Whether all rows see all keys of the tile: by `shows_all` where it is not known yet.
+    template <class ShowsAll>
+    FMHA_DEVICE constexpr bool is_whole(ShowsAll shows_all) const {
+        return counted_ ? whole_.has(visited_) : shows_all();
+    }
+
+  private:
+    KeyTiles tiles_;
+    KeyTiles::Range whole_;
+    std::uint32_t n0_, last_rows_;
+    std::int32_t count_;
+    int visited_ = 0;
+    std::int64_t tile_;
+    Counted counted_;
+
+    FMHA_DEVICE static constexpr std::uint32_t rows_of_last(const KeyTiles& tiles, std::int64_t n0,
+                                                            std::int64_t rows) {
+        if (tiles.count() == 0) return 0;
+        const std::int64_t left = rows - (tiles.end - 1) * n0;
+        return static_cast<std::uint32_t>(left < n0 ? left : n0);
+    }
+    FMHA_DEVICE constexpr std::uint32_t rows(std::int32_t visited) const {
+        return visited + 1 < count_ ? n0_ : last_rows_;
     }
 };
 

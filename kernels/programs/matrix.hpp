@@ -4,6 +4,7 @@
 #include "dispatcher/types/kernel_values.hpp"
 #include "kernels/programs/device.hpp"
 #include "kernels/programs/head_rows.hpp"
+#include "kernels/programs/mask.hpp"
 
 #include <cstdint>
 
@@ -77,6 +78,21 @@ struct Matrix {
         if (paged.any()) return in_pages(r, c);
         return origin + r * tensor.row_stride + c * tensor.col_stride;
     }
+    /// The `count` rows from row `first` on, which begins a block of scales.
+    FMHA_DEVICE constexpr Matrix from_row(std::int64_t first, std::uint32_t count) const {
+        Matrix m = *this;
+        m.origin += first * tensor.row_stride;
+        m.scales.origin += first / scales.row_block * scales.tensor.row_stride;
+        m.rows = {count, count, 0};
+        return m;
+    }
+    /// The `count` columns from column `first` on.
+    FMHA_DEVICE constexpr Matrix from_column(std::int64_t first, std::uint32_t count) const {
+        Matrix m = *this;
+        m.origin += first * tensor.col_stride;
+        m.cols = {count, count, 0};
+        return m;
+    }
     /// Its block scales, one element a block.
     FMHA_DEVICE constexpr Matrix block_scales() const {
         return {
@@ -139,6 +155,19 @@ struct KeyTile {
     std::int64_t first = 0, end = 0; ///< its first key, and where the keys end that it may have
     std::int64_t page = 0, slot = 0; ///< where the first key lies in a cache
     std::int64_t scale_page = 0;     ///< the page whose descales its keys have (Q-3)
+    /// Its matrices are its own: they have `rows` rows, which begin with it, so that `row` is 0. Else they are those of all tiles.
+    bool apart = false;
+    std::uint32_t rows = 0;
+
+    /// Its rows of a matrix that has a row for every key.
+    FMHA_DEVICE constexpr Matrix rows_of(const Matrix& all) const {
+        return apart ? all.from_row(first, rows) : all;
+    }
+    /// Its columns of a matrix that has a column for every key, and where they begin there.
+    FMHA_DEVICE constexpr Matrix columns_of(const Matrix& all) const {
+        return apart ? all.from_column(first, rows) : all;
+    }
+    FMHA_DEVICE constexpr std::int64_t column() const { return apart ? 0 : first; }
 };
 
 /// The matrices of the loop over keys, where the keys of an entry lie one after another.
@@ -151,14 +180,31 @@ struct FwdMatrices {
         const std::int64_t key0 = t * n0;
         return {key0, key0, k.rows.read, 0, 0};
     }
-    /// The same; whether it `exists` does not matter here.
+    /// The same; whether it exists does not matter here.
     template <class Ctx>
-    FMHA_DEVICE KeyTile tile(Ctx& ctx, std::int64_t t, bool) const {
-        return span(t, ctx.cfg().algorithm.tile.n0);
+    FMHA_DEVICE KeyTile tile(Ctx& ctx, const VisitedTile& visited) const {
+        KeyTile out = span(visited.number, ctx.cfg().algorithm.tile.n0);
+        if (visited.counted) {
+            out.row = 0;
+            out.apart = true;
+            out.rows = visited.rows;
+        }
+        return out;
     }
     /// The matrices that hold a tile of keys.
-    FMHA_DEVICE const Matrix& keys(const KeyTile&) const { return k; }
-    FMHA_DEVICE const Matrix& values(const KeyTile&) const { return v; }
+    FMHA_DEVICE Matrix keys(const KeyTile& tile) const { return tile.rows_of(k); }
+    FMHA_DEVICE Matrix values(const KeyTile& tile) const { return tile.rows_of(v); }
+
+    /// The visits of `tiles`, of which the query rows of the tile from `row0` on see some whole under `mask`.
+    template <class Counted>
+    FMHA_DEVICE TileVisits<Counted> visits(const KeyTiles& tiles, const KernelConfig& cfg, const Mask& mask,
+                                           std::int64_t row0, Counted counted) const {
+        const Tile& tile = cfg.algorithm.tile;
+        const auto whole =
+            counted ? tiles.seen_whole(mask, row0, tile.m0, k.rows.read, tile.n0, cfg.signature.mask)
+                    : KeyTiles::Range{};
+        return {tiles, counted, tile.n0, k.rows.read, whole};
+    }
 
     template <class Args>
     FMHA_DEVICE static FwdMatrices of(const KernelConfig& cfg, const Args& args, const Entry& entry,

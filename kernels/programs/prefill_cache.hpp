@@ -70,10 +70,13 @@ struct PrefillMatrices : FwdMatrices {
     }
 
     template <class Ctx>
-    FMHA_DEVICE KeyTile tile(Ctx& ctx, std::int64_t t, bool exists) const {
-        KeyTile out = span(t, ctx.cfg().algorithm.tile.n0);
-        if (!exists) out.end = out.first;
-        if (!exists) return out;
+    FMHA_DEVICE KeyTile tile(Ctx& ctx, const VisitedTile& visited) const {
+        KeyTile out = span(visited.number, ctx.cfg().algorithm.tile.n0);
+        out.apart = visited.counted;
+        out.rows = visited.rows;
+        if (out.apart && !gathers) out.row = 0;
+        if (!visited.exists) out.end = out.first;
+        if (!visited.exists) return out;
         if (gathers) {
             if constexpr (requires { ctx.look_up(k.paged, out.first, out.end); })
                 out.page = ctx.look_up(k.paged, out.first, out.end);
@@ -157,6 +160,7 @@ struct PrefillMatrices : FwdMatrices {
 
     FMHA_DEVICE Matrix of_tile(Matrix matrix, const KeyTile& tile) const {
         matrix.rows = {tile.end, tile.end, 0};
+        if (tile.apart && !gathers) matrix.rows = {tile.rows, tile.rows, 0};
         if (gathers) {
             matrix.paged.looked_up = static_cast<std::int32_t>(tile.page);
             return matrix;

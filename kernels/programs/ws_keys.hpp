@@ -41,11 +41,11 @@ struct EntryKeys : FwdMatrices {
     }
     template <class Ctx>
     FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t, const Divisor&) const {
-        return {k, place, tile(ctx, t, true).row};
+        return {k, place, tile(ctx, {t}).row};
     }
     template <class Ctx>
     FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t, const Divisor&) const {
-        return {v, place, tile(ctx, t, true).row};
+        return {v, place, tile(ctx, {t}).row};
     }
 };
 
@@ -59,7 +59,7 @@ struct PagedKeys : CacheMatrices {
     template <class Ctx>
     FMHA_DEVICE static PagedKeys of(Ctx& ctx, const PagedKvArgs& args, const Entry& entry,
                                     const FwdItem& item, std::int64_t hk) {
-        return {{CacheMatrices::of(ctx.cfg(), args, entry, item, hk, {0, entry.seqlen_k})}};
+        return {{CacheMatrices::of(ctx, args, entry, item, hk, {0, entry.seqlen_k})}};
     }
     FMHA_DEVICE std::int64_t end_row() const { return key_rows.read; }
 
@@ -106,12 +106,12 @@ struct PrefillKeys : PrefillMatrices {
 
     template <class Ctx>
     FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t, const Divisor&) const {
-        const KeyTile at = tile(ctx, t, true);
+        const KeyTile at = tile(ctx, {t});
         return {keys(at), place_of(at), at.row};
     }
     template <class Ctx>
     FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t, const Divisor&) const {
-        const KeyTile at = tile(ctx, t, true);
+        const KeyTile at = tile(ctx, {t});
         return {values(at), place_of(at), at.row};
     }
 

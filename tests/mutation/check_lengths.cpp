@@ -183,6 +183,7 @@ bool partials_are_right() {
 struct Context : kernels::Decisions {
     KernelConfig config;
     const KernelConfig& cfg() const { return config; }
+    static std::int64_t kept(std::int64_t value) { return value; }
 };
 
 struct Cached {
@@ -210,7 +211,7 @@ bool tiles_of(const Cached& cached) {
         args.place.is_gappy = true;
     }
     const Entry entry{cached.rows, cached.keys, 0, cached.start};
-    const auto in = kernels::CacheMatrices::of(ctx.config, args, entry, kernels::FwdItem{0, 1, 0, 0}, hk,
+    const auto in = kernels::CacheMatrices::of(ctx, args, entry, kernels::FwdItem{0, 1, 0, 0}, hk,
                                                {cached.begin, cached.end});
     // Keys that are not in pages have tiles of their own block.
     const std::int64_t first_slot = cached.page_size > 0 ? cached.start : -cached.begin;
@@ -226,9 +227,9 @@ bool tiles_of(const Cached& cached) {
     for (std::int64_t key = cached.begin; key < cached.end; ++t) {
         std::int64_t next = key + 1;
         while (next < read && (first_slot + next) % n0 != 0) ++next;
-        const auto tile = in.tile(ctx, t, true);
+        const auto tile = in.tile(ctx, {t});
         if (tile.row != t * n0 || tile.first != key || tile.end != next) return false;
-        const auto none = in.tile(ctx, t, false);
+        const auto none = in.tile(ctx, {t, false});
         if (none.first != none.end) return false;
         const std::int64_t real = std::min(next, cached.end);
         std::vector<kernels::Matrix> matrices{in.keys(tile), in.values(tile)};

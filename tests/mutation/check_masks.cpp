@@ -62,6 +62,34 @@ const std::vector<Window>& windows() {
 
 constexpr std::int64_t block_rows = 4;
 
+/// The same tiles, which are told apart from their own numbers or counted.
+bool visits_of(const Window& window, const kernels::KeyTiles& tiles, const std::vector<std::int64_t>& visited,
+               std::int64_t row0, std::int64_t rows, std::int64_t n0, bool counted) {
+    const kernels::Mask mask = window.mask();
+    const auto whole = tiles.seen_whole(mask, row0, rows, window.keys, n0, window.kernel);
+    kernels::TileVisits visits(tiles, counted, n0, window.keys, whole);
+    if (visited.empty() && counted && visits.present().rows != 0) return false;
+    for (std::size_t n = 0; n < visited.size(); ++n, visits.advance()) {
+        const std::int64_t key0 = visited[n] * n0;
+        const auto now = visits.present(), next = visits.next();
+        const bool is_last = n + 1 == visited.size();
+        if (!visits.any() || visits.number() != visited[n] || now.number != visited[n] || !now.exists)
+            return false;
+        if (visits.has_next() == is_last || next.exists == is_last || now.counted != counted) return false;
+        if (!is_last && next.number != visited[n + 1]) return false;
+        if (counted && now.rows != std::min(n0, window.keys - key0)) return false;
+        if (counted && !is_last && next.rows != std::min(n0, window.keys - next.number * n0)) return false;
+        bool asked = false;
+        const bool told = visits.is_whole([&] {
+            asked = true;
+            return mask.shows_all(row0, rows, key0, n0, window.keys, window.kernel);
+        });
+        if (asked == counted || told != mask.shows_all(row0, rows, key0, n0, window.keys, window.kernel))
+            return false;
+    }
+    return !visits.any();
+}
+
 bool tiles_of(const Window& window, std::int64_t row0, std::int64_t rows, std::int64_t n0) {
     const auto tiles = kernels::KeyTiles::of(window.mask(), row0, rows, window.keys, n0);
     std::vector<std::int64_t> visited, needed;
@@ -76,6 +104,8 @@ bool tiles_of(const Window& window, std::int64_t row0, std::int64_t rows, std::i
     if (tiles.count() != static_cast<int>(visited.size())) return false;
     for (int n = 0; n < tiles.count(); ++n)
         if (tiles.at(n) != visited[static_cast<std::size_t>(n)]) return false;
+    for (const bool counted : {false, true})
+        if (!visits_of(window, tiles, visited, row0, rows, n0, counted)) return false;
     // Sink tokens are asked for with the first row of a block: behind row Sk they may cost a tile in vain.
     if (window.args.sink == 0 || row0 + rows <= window.keys) return visited == needed;
     return std::ranges::is_sorted(visited) && std::ranges::includes(visited, needed);

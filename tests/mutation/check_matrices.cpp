@@ -108,6 +108,7 @@ bool backward_matrices() {
 struct TileContext : kernels::Decisions {
     KernelConfig config;
     const KernelConfig& cfg() const { return config; }
+    static std::int64_t kept(std::int64_t value) { return value; }
     template <class Change>
     void map(std::vector<float>& scores, Change change) const {
         for (int r = 0; r < 8; ++r)
@@ -124,7 +125,7 @@ bool packed_matrices() {
     ctx.config = padded();
     ctx.config.signature.bias = BiasType::elementwise;
     auto args = args_of<PagedKvArgs>();
-    auto in = kernels::CacheMatrices::of(ctx.config, args, entry, kernels::FwdItem{b, h, 0, 0}, hk, {0, 9});
+    auto in = kernels::CacheMatrices::of(ctx, args, entry, kernels::FwdItem{b, h, 0, 0}, hk, {0, 9});
     in.pack(ctx, 4);
     for (std::int64_t r = 0; r < 4; ++r)
         if (in.q.offset(r, 3) != args.q.offset(b, h + r, 20, 3) ||

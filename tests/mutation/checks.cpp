@@ -5,7 +5,7 @@
 namespace fmha::test {
 
 std::span<const Check> checks() {
-    static constexpr std::array<Check, 23> all{{{"mask", mask_is_right},
+    static constexpr std::array<Check, 24> all{{{"mask", mask_is_right},
                                                 {"key tiles", key_tiles_are_right},
                                                 {"tiles of teams", tiles_of_teams_are_right},
                                                 {"query tiles", query_tiles_are_right},
@@ -16,6 +16,7 @@ std::span<const Check> checks() {
                                                 {"packed heads", packed_heads_are_right},
                                                 {"lengths", lengths_are_right},
                                                 {"cache tiles", cache_tiles_are_right},
+                                                {"counted tiles", counted_tiles_are_right},
                                                 {"small floats", small_floats_are_right},
                                                 {"matrices", matrices_are_right},
                                                 {"descales", descales_are_right},

@@ -27,6 +27,7 @@ bool key_jobs_are_right();
 bool packed_heads_are_right();
 bool lengths_are_right();
 bool cache_tiles_are_right();
+bool counted_tiles_are_right();
 bool small_floats_are_right();
 bool matrices_are_right();
 bool descales_are_right();

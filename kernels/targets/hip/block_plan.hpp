@@ -241,7 +241,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     plan.weights.slack = planning::slack_of(plan.unit, types.p, output);
     planning::plan_query_and_memory(cfg, types, row_tiles, plan);
     planning::plan_places(plan, cfg);
-    planning::plan_read_ahead(plan);
+    planning::plan_read_ahead(plan, cfg);
     planning::plan_wave_alone(plan);
     planning::plan_shared_simd(plan, cfg);
     return plan;

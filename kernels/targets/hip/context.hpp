@@ -31,6 +31,7 @@ class Context : public kernels::Decisions, public Parts<Block<Machine, Setup>>..
     FMHA_DEVICE const Args& reread(const Args& args) const {
         return block_.machine.reread(args);
     }
+    FMHA_DEVICE std::int64_t kept(std::int64_t value) const { return block_.machine.kept(value); }
 
     template <class... Arguments>
     FMHA_DEVICE void load(Arguments&&... arguments) {

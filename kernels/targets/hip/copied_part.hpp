@@ -24,8 +24,7 @@ struct Part {
     bool whole_lines = false; ///< OperandPlan::whole_lines
     Units units = Units::unknown;
 
-    /// Elements that cannot be read in whole units are not read ahead at all, and without a branch. `by_halves`: lines are counted by
-    /// LineView::existing_lines.
+    /// `by_halves`: lines are counted by LineView::existing_lines.
     template <bool by_halves = false>
     FMHA_DEVICE TileView window(const LineView& from) const {
         TileView tile = from.gathered
@@ -37,11 +36,14 @@ struct Part {
         // Where lines overlap, the end of the last one is not the end of all.
         if (!from.gathered && tile.line_bytes < tile.elements * tile.element_size) tile.granule = 0;
         if (units == Units::elements) tile.granule = 0;
-        if (phase == Phase::read) {
-            if (tile.granule < 16) tile.line_bytes = tile.lines = 0;
-            tile.granule = 16;
-        }
+        end_by_phase(tile);
         return tile;
+    }
+    /// Elements that cannot be read in whole units are not read ahead at all, and without a branch.
+    FMHA_DEVICE void end_by_phase(TileView& tile) const {
+        if (phase != Phase::read) return;
+        if (tile.granule < 16) tile.line_bytes = tile.lines = 0;
+        tile.granule = 16;
     }
     /// The same of Units::aligned. Nobody looks where the source of what has been read lies.
     FMHA_DEVICE TileView aligned_window(const LineView& from) const {

@@ -76,15 +76,20 @@ struct Launch {
         return threads <= 32 ? 4 : 0;
     }();
 
-    /// Waves of a SIMD that AMD's compiler has to leave registers for; 0: as it sees fit. On CDNA 3 masked tiles of 192 channels and 128 of values
-    /// would take five registers more than two waves have.
+    /// Waves of a SIMD that AMD's compiler has to leave registers for; 0: as it sees fit. Masked tiles of 192 channels and 128 of values on
+    /// CDNA 3 would take five registers more than two waves have, and those of batch prefill on CDNA 4 one more than three have.
     static constexpr int waves_at_once = [] {
         const KernelConfig cfg = Kernel::config();
         const Signature& has = cfg.signature;
-        const bool is_tile = cfg.algorithm.tile.k0max == 192 && cfg.algorithm.tile.n1 == 128;
-        return matrix_unit(cfg.arch) == MatrixUnit::cdna3 && cfg.algorithm.pipeline == Pipeline::qr_async &&
-                       is_tile && !has.has_dropout && has.mask != MaskClass::none &&
-                       kernels::scales_alone(has)
+        const Tile& tile = cfg.algorithm.tile;
+        const MatrixUnit unit = matrix_unit(cfg.arch);
+        const bool of_16 = has.data_type == DataType::fp16 || has.data_type == DataType::bf16;
+        if (unit == MatrixUnit::cdna4 && api_traits_of(family).lists_pages && of_16 && tile.m0 == 64 &&
+            tile.n1 == 128)
+            return 3;
+        const bool is_tile = tile.k0max == 192 && tile.n1 == 128;
+        return unit == MatrixUnit::cdna3 && cfg.algorithm.pipeline == Pipeline::qr_async && is_tile &&
+                       !has.has_dropout && has.mask != MaskClass::none && kernels::scales_alone(has)
                    ? 2
                    : 0;
     }();

@@ -227,7 +227,7 @@ constexpr void plan_shared_simd(BlockPlan& plan, const KernelConfig& cfg) {
 }
 
 /// Decides whether the next step of the operands that go through registers is read ahead, and how many words of it a thread has.
-constexpr void plan_read_ahead(BlockPlan& plan) {
+constexpr void plan_read_ahead(BlockPlan& plan, const KernelConfig& cfg) {
     plan_patches(plan, plan.key);
     plan_patches(plan, plan.value);
     const auto words_of = [&](const OperandPlan& operand) {
@@ -241,9 +241,14 @@ constexpr void plan_read_ahead(BlockPlan& plan) {
     const int keys = words_of(plan.key), values = words_of(plan.value);
     const int words = keys > values ? keys : values;
     const int used = plan.first.acc.registers + plan.second.acc.registers + plan.query.words + words;
-    // Another half of a file is as large as the accumulators and the query of a wave that has it for itself.
-    plan.staging.reads_first = words > 0 && has_simd_alone(plan) && used <= wave_alone_limit;
-    plan.staging.read_ahead = words > 0 && (used <= read_ahead_limit(plan.unit) || plan.staging.reads_first);
+    const bool in_pages = api_traits_of(cfg.signature.family).lists_pages;
+    // Another half of a file is as large as the accumulators and the query of a wave that has it for itself. But bytes of pages would lie
+    // in memory on CDNA 3, whose compiler does not know the number of a step in time.
+    const bool in_memory = in_pages && element_bits(plan.key.type) == 8 && plan.unit == MatrixUnit::cdna3;
+    const bool alone = has_simd_alone(plan) && used <= wave_alone_limit && !in_memory;
+    plan.staging.read_ahead = words > 0 && (used <= read_ahead_limit(plan.unit) || alone);
+    // Beside pages it would cost a wave.
+    plan.staging.reads_first = plan.staging.read_ahead && (alone || (is_cdna(plan.unit) && !in_pages));
     plan.staging.ahead_words = static_cast<std::int16_t>(plan.staging.read_ahead ? words : 1);
 }
 
@@ -313,6 +318,7 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
         pipeline == Pipeline::qr_async_trload || pipeline == Pipeline::qr_async_trload_v3;
     const bool column = value.stored_by_column;
     plan.staging.async = AsyncCopies::none;
+    plan.staging.counts_tiles = is_cdna(plan.unit);
     key.copy_words = value.copy_words = 0;
     value.reads_transposed = false;
     value.by_column = column || !(element_bits(value.type) == 32 || plan.second.load_matrix);

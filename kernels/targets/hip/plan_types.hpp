@@ -250,6 +250,8 @@ struct StagingPlan {
     AsyncCopies async = AsyncCopies::none;
     bool tiles_ahead =
         false; ///< whole tiles of all operands are asked for while the tiles before them are worked on
+    /// Numbers of tiles have 32 bits (kernels::TileVisits), and what the copies of a tile share is found once for all of its steps.
+    bool counts_tiles = false;
     bool gathers =
         false; ///< rows of the operands may lie in pages that are smaller than a tile, or in vectors
     /// … and units of a step that exists as a whole are read at once, others one by one in a loop.

@@ -17,6 +17,18 @@ class RegisterCopies {
         : block_(block), ahead_(block.template registers<std::uint32_t, Piece, &StagingPlan::ahead_words>()),
           ahead_scales_(block.template registers<std::uint32_t, Piece, &StagingPlan::ahead_scales>()) {}
 
+    /// Behind the writes of a step that was read ahead, for every thread, even without anything to write: if a compiler takes a read to be under
+    /// way still, it waits for it later, together with the copies that have been started since. Where branches have met again: compilers see
+    /// ways past all of them.
+    FMHA_DEVICE void land() const {
+        if constexpr (may_read_ahead)
+            if (plan().read_ahead && plan().async == AsyncCopies::steps)
+                block_.machine.each([&](int thread) {
+                    FMHA_UNROLL
+                    for (int w = 0; w < plan().ahead_words; ++w) block_.machine.landed(ahead_.at(thread, w));
+                });
+    }
+
     /// Copies the scales of a step for scaled instructions: a word of them goes behind the elements of each line. The few
     /// bytes of a line lie anywhere, and are read one by one.
     template <auto Operand>
@@ -51,7 +63,8 @@ class RegisterCopies {
     }
 
     /// Line by line, in units of 16 bytes.
-    FMHA_DEVICE void move_lines(const Image& image, int address, const LineView& from, const Part& part) {
+    template <class Lines>
+    FMHA_DEVICE void move_lines(const Image& image, int address, const Lines& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         const TileView tile = window(from, part);
         copy_units<4>(tile, part.phase, part.units, part.lines * per_line,
@@ -86,8 +99,8 @@ class RegisterCopies {
 
     /// Stored by column: a unit of consecutive depths goes to several places in its line; but with 4 bits it is a block
     /// of them, which stay together.
-    template <auto Operand>
-    FMHA_DEVICE void scatter_lines(int address, const LineView& from, const Part& part) {
+    template <auto Operand, class Lines>
+    FMHA_DEVICE void scatter_lines(int address, const Lines& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         const TileView tile = window(from, part);
         copy_units<4>(
@@ -122,8 +135,8 @@ class RegisterCopies {
 
     /// Stored by depth: patches of four depths, whose places follow one another, times a few words of columns are transposed
     /// in registers. Neighbouring threads have neighbouring places, so that their writes fall on different banks.
-    template <auto Operand>
-    FMHA_DEVICE void transpose_lines(int address, const LineView& from, const Part& part) {
+    template <auto Operand, class Lines>
+    FMHA_DEVICE void transpose_lines(int address, const Lines& from, const Part& part) {
         const int words = block_.template piece<Operand>().patch_line;
         if constexpr (Block::template may<Operand>(&OperandPlan::patch_line, 4))
             if (words == 4) transpose_patches<4, Operand>(address, from, part);
@@ -147,6 +160,14 @@ class RegisterCopies {
         constexpr bool by_halves = Block::Machine::has_step_copies && !may_gather;
         TileView tile = part.template window<by_halves>(from);
         tile.lines = block_.machine.scalar(tile.lines);
+        // Units exist only where all lines of a tile lie less than 2^30 bytes apart.
+        constexpr int many = 64;
+        tile.short_lines = Block::Machine::has_step_copies && part.tile_lines >= many;
+        return tile;
+    }
+    /// The same where they are known already.
+    FMHA_DEVICE TileView window(TileView tile, const Part& part) const {
+        part.end_by_phase(tile);
         return tile;
     }
 
@@ -172,8 +193,8 @@ class RegisterCopies {
     }
 
     /// Patches with lines of `count` words.
-    template <int count, auto Operand>
-    FMHA_DEVICE void transpose_patches(int address, const LineView& from, const Part& part) {
+    template <int count, auto Operand, class Lines>
+    FMHA_DEVICE void transpose_patches(int address, const Lines& from, const Part& part) {
         struct Patch {
             Words<count> line[4];
         };
@@ -286,21 +307,9 @@ class RegisterCopies {
         block_.machine.each([&](int thread) {
             const bool kept = plan().keeps_places;
             const int here = kept ? thread : block_.machine.local(thread);
-            // For every thread, even without anything to write: if a compiler takes a read to be under way still, it
-            // waits for it later, together with the copies that have been started since. Behind the branch, ahead of which it would
-            // wait between the products of the step before.
-            const auto receive = [&] {
-                if constexpr (may_read_ahead)
-                    if (phase == Phase::write && plan().async == AsyncCopies::steps) {
-                        FMHA_UNROLL
-                        for (int w = 0; w < plan().ahead_words; ++w)
-                            block_.machine.landed(ahead_.at(thread, w));
-                    }
-            };
             const bool missing = may_gather_steps && plan().gathers_steps && !tile.whole;
             if (missing && phase == Phase::read) return;
             if (missing || (known != Units::aligned && tile.granule < 16)) {
-                receive();
                 const int step = from_round_to_round();
                 FMHA_NO_UNROLL
                 for (int index = block_.machine.local(thread); index < total; index += step)
@@ -318,7 +327,6 @@ class RegisterCopies {
                     return;
                 }
                 if (phase == Phase::write) {
-                    receive();
                     FMHA_UNROLL
                     for (int i = 0; i < room; ++i)
                         if (i < rounds && (total % threads == 0 || here + i * threads < total))

@@ -39,6 +39,12 @@ class Staging {
     FMHA_DEVICE explicit Staging(const Block& block) : block_(block), copies_(block) {}
 
     FMHA_DEVICE bool tiles_ahead() const { return plan().tiles_ahead; }
+    FMHA_DEVICE auto counts_tiles() const {
+        if constexpr (Block::template may<Piece>(&StagingPlan::counts_tiles))
+            return plan().counts_tiles;
+        else
+            return std::false_type{};
+    }
 
     FMHA_DEVICE void visit(const kernels::FwdItem&, std::int64_t) {
         stage_ ^= 1;
@@ -88,6 +94,13 @@ class Staging {
         matrices_[at] = matrix;
         columns_[at] = transposed ? row0 : col0;
         depths_[at] = transposed ? col0 : row0;
+        if constexpr (Machine::has_step_copies)
+            if (starts_from_tile<Operand>()) {
+                TileView tile =
+                    copies_.template tile_of<Operand>(matrix, columns_[at], transposed ? 0 : row0);
+                tile.data = block_.machine.scalar(tile.data);
+                tiles_[at] = tile;
+            }
         if (async() == AsyncCopies::tiles) {
             // Of the first operand, or of all, those of the next tile.
             const bool next = at == 0 || plan().tiles_ahead;
@@ -103,6 +116,7 @@ class Staging {
         if constexpr (takes_many)
             if (plan().buffers > 2) {
                 start_due<Operand>();
+                block_.machine.together();
                 return;
             }
         if constexpr (at == 0)
@@ -143,6 +157,7 @@ class Staging {
     // Where the steps after an operand's last ones come from.
     kernels::Matrix matrices_[count];
     std::int64_t columns_[count] = {}, depths_[count] = {};
+    TileView tiles_[count]; ///< of operands that `starts_from_tile`
     bool started_ = false, more_ = false;
     int pages_ = 1; ///< where the newest pages of a tile are
     bool looked_up_ = false;
@@ -168,10 +183,23 @@ class Staging {
                                          static_cast<std::uint64_t>(plan_of<Operand>().depth));
     }
 
+    /// What the steps of a tile share is found once.
+    template <auto Operand>
+    FMHA_DEVICE bool starts_from_tile() const {
+        return plan().counts_tiles && async() != AsyncCopies::tiles && !plan().gathers &&
+               !plan_of<Operand>().has_scales();
+    }
+
     template <auto Operand>
     FMHA_DEVICE void copy(const kernels::Matrix& matrix, int address, std::int64_t column, std::int64_t depth,
                           int extent, Phase phase) {
         const std::int32_t step = in_tile<Operand>(depth);
+        if constexpr (Machine::has_step_copies)
+            if (starts_from_tile<Operand>()) {
+                copies_.template copy_step_of<Operand>(address, tiles_[index_of<Operand>()], step, extent,
+                                                       phase);
+                return;
+            }
         const std::int64_t depth0 = plan_of<Operand>().transposed ? 0 : depth - step;
         copies_.template copy_step<Operand>(address, matrix, column, depth0, step, extent, phase);
     }
@@ -299,6 +327,7 @@ class Staging {
             }
         const int address = place<all[0]>(next_buffer());
         copy(address, plan().read_ahead ? Phase::write : Phase::whole);
+        copies_.land();
         // What the next tile needs first was asked for before what has just arrived, or with the first step of this one.
         if constexpr (Machine::has_step_copies)
             if (plan().ahead_bytes() > 0) block_.machine.wait_single_copies(0);

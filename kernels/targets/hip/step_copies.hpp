@@ -32,7 +32,7 @@ FMHA_DEVICE bool copy_consecutive(const Block& block, const Image& image, int ad
             if (part.lines % down != 0 && line + lines >= part.lines) return;
             const int place = (byte ^ image.swizzle(lines)) / size;
             const int at = size * (by_place ? block.template piece<Operand>().order.at_place(place) : place);
-            copy(line * line_bytes + at, part.whole_lines || at < width);
+            copy(tile.below(line) + at, part.whole_lines || at < width);
         });
     };
     // One number to ask, because two branches would take as long as some copies. A single pass has no line further down.

@@ -35,26 +35,33 @@ class TileCopies {
         const ElementType type = operand.type;
         const bool by_column = operand.stored_by_column != operand.transposed;
         const LineView from = view(matrix, type, by_column);
-        if constexpr (Block::template may<Operand>(&OperandPlan::stored_by_column, false))
-            if (!operand.stored_by_column) {
-                copy_depths<Operand>(address, from,
-                                     {depth0, col0, operand.depth, step, 0, extent, operand.columns, phase,
-                                      operand.whole_lines, units_known});
-                return;
-            }
-        if constexpr (Block::template may<Operand>(&OperandPlan::stored_by_column)) {
-            copy_columns<Operand>(address, from,
-                                  {col0, storage_units(type, depth0), operand.columns, 0, units(type, step),
-                                   operand.columns, units(type, extent), phase, operand.whole_lines,
-                                   units_known});
+        copy_part<Operand>(address, from, part_of<Operand>(col0, depth0, step, extent, phase, units_known));
+        if constexpr (Block::template may<Operand>(&OperandPlan::stored_by_column))
             if constexpr (Block::template may<Operand>(&OperandPlan::has_scales))
                 if (phase != Phase::direct)
                     through_registers_.template copy_scales<Operand>(
                         address, matrix, by_column,
                         {col0, depth0 / block_of_scales, operand.columns, 0, step / block_of_scales,
                          operand.columns, operand.scale_blocks, phase});
-        }
     }
+
+    /// The lines of a tile, the same for all of its steps.
+    template <auto Operand>
+    FMHA_DEVICE TileView tile_of(const kernels::Matrix& matrix, std::int64_t col0,
+                                 std::int64_t depth0) const {
+        const OperandPlan& operand = block_.template piece<Operand>();
+        const bool by_column = operand.stored_by_column != operand.transposed;
+        return through_registers_.window(view(matrix, operand.type, by_column),
+                                         part_of<Operand>(col0, depth0, 0, 0, Phase::direct));
+    }
+    /// `copy_step` of such a tile.
+    template <auto Operand>
+    FMHA_DEVICE void copy_step_of(int address, const TileView& tile, std::int32_t step, std::int32_t extent,
+                                  Phase phase) {
+        copy_part<Operand>(address, tile, part_of<Operand>(0, 0, step, extent, phase));
+    }
+
+    FMHA_DEVICE void land() { through_registers_.land(); }
 
     /// Whether a tile of `lines` lines from row `row0` on, and any below it, can be read in units of 16 bytes (Units::aligned).
     template <auto Operand>
@@ -66,9 +73,10 @@ class TileCopies {
 
     /// Copies `part` line by line to `address`; through registers where it cannot be copied in units of 16 bytes, else in `waves` parts,
     /// each by a wave.
-    FMHA_DEVICE void copy_lines(const Image& image, int address, const LineView& from, const Part& part,
+    template <class Lines>
+    FMHA_DEVICE void copy_lines(const Image& image, int address, const Lines& from, const Part& part,
                                 int waves = 1) {
-        if constexpr (may_copy_tiles)
+        if constexpr (may_copy_tiles && std::is_same_v<Lines, LineView>)
             if (block_.template piece<Piece>().async == AsyncCopies::tiles) {
                 const int unit = 16 / from.element_size;
                 if constexpr (may_gather)
@@ -132,19 +140,53 @@ class TileCopies {
     static constexpr bool may_copy_steps =
         Machine::has_step_copies && Block::template may<Piece>(&StagingPlan::async, AsyncCopies::steps);
 
+    /// `extent` depths of a tile from depth `step` on, as lines of depths or of columns.
+    template <auto Operand>
+    FMHA_DEVICE Part part_of(std::int64_t col0, std::int64_t depth0, std::int32_t step, std::int32_t extent,
+                             Phase phase, Units units_known = Units::unknown) const {
+        const OperandPlan& operand = block_.template piece<Operand>();
+        const ElementType type = operand.type;
+        if (!operand.stored_by_column)
+            return {depth0,          col0,  operand.depth,       step,       0, extent,
+                    operand.columns, phase, operand.whole_lines, units_known};
+        return {col0,
+                storage_units(type, depth0),
+                operand.columns,
+                0,
+                units(type, step),
+                operand.columns,
+                units(type, extent),
+                phase,
+                operand.whole_lines,
+                units_known};
+    }
+
     FMHA_DEVICE LineView view(const kernels::Matrix& matrix, ElementType type, bool by_column) const {
         if constexpr (may_gather)
             if (block_.template piece<Piece>().gathers) return LineView::of_pages(matrix, type, by_column);
         return LineView::of(matrix, type, by_column);
     }
 
+    /// `part` of lines of a matrix, or of a tile of them.
+    template <auto Operand, class Lines>
+    FMHA_DEVICE void copy_part(int address, const Lines& from, const Part& part) {
+        const OperandPlan& operand = block_.template piece<Operand>();
+        if constexpr (Block::template may<Operand>(&OperandPlan::stored_by_column, false))
+            if (!operand.stored_by_column) {
+                copy_depths<Operand>(address, from, part);
+                return;
+            }
+        if constexpr (Block::template may<Operand>(&OperandPlan::stored_by_column))
+            copy_columns<Operand>(address, from, part);
+    }
+
     /// `part` of lines of depths.
-    template <auto Operand>
-    FMHA_DEVICE void copy_depths(int address, const LineView& from, const Part& part) {
+    template <auto Operand, class Lines>
+    FMHA_DEVICE void copy_depths(int address, const Lines& from, const Part& part) {
         const OperandPlan& operand = block_.template piece<Operand>();
         if constexpr (may_copy_steps)
             if (part.phase == Phase::direct) {
-                copy_direct<Operand>(address, from, part, false);
+                copy_direct<Operand>(address, through_registers_.window(from, part), part, false);
                 return;
             }
         if constexpr (Block::template may<Operand>(&OperandPlan::by_column))
@@ -157,12 +199,13 @@ class TileCopies {
     }
 
     /// `part` of lines of columns.
-    template <auto Operand>
-    FMHA_DEVICE void copy_columns(int address, const LineView& from, const Part& part) {
+    template <auto Operand, class Lines>
+    FMHA_DEVICE void copy_columns(int address, const Lines& from, const Part& part) {
         const OperandPlan& operand = block_.template piece<Operand>();
         if constexpr (may_copy_steps)
             if (part.phase == Phase::direct) {
-                copy_direct<Operand>(address, from, part, !operand.order.natural);
+                copy_direct<Operand>(address, through_registers_.window(from, part), part,
+                                     !operand.order.natural);
                 return;
             }
         if constexpr (Block::template may<Operand>(&OperandPlan::scatters, false))
@@ -177,10 +220,9 @@ class TileCopies {
     /// Starts to copy `part` straight to LDS; unaligned lines go through registers at once. `by_place`: a
     /// line is a column, whose elements have places of their own.
     template <auto Operand>
-    FMHA_DEVICE void copy_direct(int address, const LineView& from, const Part& part, bool by_place) {
+    FMHA_DEVICE void copy_direct(int address, const TileView& tile, const Part& part, bool by_place) {
         const Image& image = block_.template piece<Operand>().image;
         const int words = block_.template piece<Operand>().copy_words;
-        const TileView tile = through_registers_.window(from, part);
         const auto copied = [&](auto unit) {
             constexpr int count = unit;
             if constexpr (may_gather)

@@ -50,14 +50,22 @@ struct TileView {
     /// where elements have to be read one by one.
     std::int32_t granule = 0;
     bool whole_lines = false; ///< `elements` is as many as anybody asks for
-    bool gathered = false;    ///< `places` counts
-    bool whole = false;       ///< where `gathered`: all that is asked for exists, and `in_page` has it
+    /// Where there are units, the numbers of lines and their distance have 24 bits. CDNA adds such a product in one instruction of 32 bits,
+    /// others in one of 64.
+    bool short_lines = false;
+    bool gathered = false; ///< `places` counts
+    bool whole = false;    ///< where `gathered`: all that is asked for exists, and `in_page` has it
     LinePlaces places;
     kernels::HeadRows heads; ///< whose lines the tile has, this first; those of the next lie behind
     std::int64_t head_bytes = 0;
 
     FMHA_DEVICE const char* at(int line, int element) const {
         return data + line * line_bytes + element * element_distance;
+    }
+    /// Bytes from one line to one `count` further down, which lie less than 2^31 bytes apart.
+    FMHA_DEVICE int below(int count) const {
+        const int bits = short_lines ? 0xFFFFFF : -1;
+        return (count & bits) * (static_cast<std::int32_t>(line_bytes) & bits);
     }
     /// From the first head to that of a row of the tile.
     FMHA_DEVICE std::int64_t to_head(int row) const { return heads.any() ? heads.head(row) * head_bytes : 0; }
@@ -124,12 +132,12 @@ struct TileView {
         if constexpr (Machine::ends_buffers) {
             if (granule >= 16) {
                 Words<count> out;
-                const int width = (elements - corner.element) * element_size, below = lines - corner.line;
+                const int width = (elements - corner.element) * element_size, left = lines - corner.line;
                 const int bytes = static_cast<std::int32_t>(line_bytes);
                 machine.template global_read<count>(
                     thread, data + corner.line * line_bytes + corner.element * element_size,
-                    line * bytes + element * element_size, whole_lines || element * element_size < width,
-                    out.word, bytes_of_lines(below, bytes, width));
+                    below(line) + element * element_size, whole_lines || element * element_size < width,
+                    out.word, bytes_of_lines(left, bytes, width));
                 return out;
             }
         }

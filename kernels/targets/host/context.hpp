@@ -56,6 +56,7 @@ class HostContext : public ScoreContext {
     void commit() const {}
     void wait(int) const {}
     bool tiles_ahead() const { return false; }
+    static std::false_type counts_tiles() { return {}; }
 
     using ScoreContext::load;
     void load(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0);

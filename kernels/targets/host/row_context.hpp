@@ -76,6 +76,7 @@ class RowContext : public kernels::Decisions {
     void join_rows(const Rows&) const {}
     void add_row_products(const Rows& total, const FloatTile& a, const FloatTile& b) const;
     static float again(float x) { return x; }
+    static std::int64_t kept(std::int64_t x) { return x; }
     float exp2(float x) const { return host_target::exp2(x); }
     float log(float x) const { return std::log(x); }
     float quotient(float a, float b) const { return a / b; }

@@ -312,7 +312,7 @@ TEST(WavesAlone, ReadAheadWithTheRegistersThatTheyHaveToSpare) {
         }
         const BlockPlan shared = plan(arch, 64, Pipeline::qr_async);
         EXPECT_FALSE(shared.query.parked);
-        EXPECT_FALSE(shared.staging.reads_first);
+        EXPECT_EQ(shared.staging.reads_first, !straight) << "of values";
         EXPECT_EQ(shared.first.reads_ahead, 0);
         EXPECT_EQ(shared.first.right_registers, shared.first.right_fragment);
     }

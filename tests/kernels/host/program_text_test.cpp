@@ -21,7 +21,8 @@ const Ban bans[] = {
     {R"(\bthrow\b|\btry\b|\bcatch\b)", "exceptions"},
     {R"(\bstd::(vector|string|map|array|optional|function|cout|cerr|unique_ptr|shared_ptr)\b)",
      "containers and streams"},
-    {R"(#include <(?!bit>|cstdint>|limits>|utility>))", "a header that device code has no use for"},
+    {R"(#include <(?!bit>|cstdint>|limits>|type_traits>|utility>))",
+     "a header that device code has no use for"},
     {R"(\bvirtual\b|\bdynamic_cast\b|\btypeid\b)", "run-time types"}};
 
 /// The mistakes in the text of one program header; empty when there is none.
@@ -53,6 +54,9 @@ TEST(ProgramText, TheTestSeesWhatItBans) {
     EXPECT_EQ(complaints("std::vector<int> v;", false), std::vector<std::string>{"containers and streams"});
     EXPECT_EQ(complaints("#ifdef X\n#endif", false), std::vector<std::string>{"conditional compilation"});
     EXPECT_EQ(complaints("throw 1;", false), std::vector<std::string>{"exceptions"});
+    EXPECT_EQ(complaints("#include <functional>", false),
+              std::vector<std::string>{"a header that device code has no use for"});
+    EXPECT_TRUE(complaints("#include <type_traits>", false).empty());
     EXPECT_TRUE(complaints("// a new one, thrown away\nint x;", false).empty());
 }
 

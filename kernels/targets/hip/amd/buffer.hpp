@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/targets/hip/amd/exchange.hpp"
 #include "kernels/targets/hip/amd/matrix.hpp"
 
 #include <cstdint>
@@ -23,8 +24,9 @@ __attribute__((device, always_inline)) inline auto buffer(const char* from, int 
 __attribute__((device, always_inline)) inline Vector<std::uint32_t, 4> descriptor(const char* from,
                                                                                   int bytes) {
     const auto begin = reinterpret_cast<std::uint64_t>(from);
-    return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin >> 32U) & 0xFFFFU,
-            static_cast<std::uint32_t>(bytes), buffer_words};
+    const auto low = static_cast<std::uint32_t>(uniform(static_cast<int>(begin))),
+               high = static_cast<std::uint32_t>(uniform(static_cast<int>(begin >> 32U)));
+    return {low, high & 0xFFFFU, static_cast<std::uint32_t>(bytes), buffer_words};
 }
 /// m0 names the place of the wave's first unit; it needs a wait state. Not by a builtin, whose copies compilers wait for
 /// where they see fit: at barriers, some of them before every read of LDS.

@@ -162,6 +162,28 @@ class Machine : public Arithmetic {
         return value;
     }
 
+    __attribute__((device, always_inline)) static const char* scalar(const char* place) {
+        const auto bits = reinterpret_cast<std::uint64_t>(place);
+        const auto low = static_cast<unsigned>(uniform(static_cast<int>(bits))),
+                   high = static_cast<unsigned>(uniform(static_cast<int>(bits >> 32U)));
+        std::uint64_t shared = std::uint64_t{high} << 32U | low;
+        asm volatile("" : "+s"(shared));
+        return reinterpret_cast<const char*>(shared);
+    }
+
+    /// Opaque, so that it is no longer a part of the eight words that were read with it. Where scalar registers run out, compilers read those
+    /// again, but set aside a place in memory for all eight before they do.
+    __attribute__((device, always_inline)) static std::int64_t kept(std::int64_t value) {
+        asm volatile("" : "+s"(value));
+        return value;
+    }
+
+    /// Here lanes that took ways of their own are together again: what they share is a scalar behind other branches, too. Without any
+    /// text of its own the place would be one with the end of those.
+    __attribute__((device, always_inline)) static void together() {
+        asm volatile("");
+    }
+
     /// At an opaque offset, so that no number is read ahead of a loop and kept throughout it.
     template <class Args>
     __attribute__((device, always_inline)) static const Args& reread(const Args& args) {
@@ -175,7 +197,7 @@ class Machine : public Arithmetic {
         asm volatile("" : "+v"(word));
         return word;
     }
-    /// The same where another branch does it too: compilers would keep a copy of an operand that changes for the second.
+    /// The same where branches meet: compilers would keep a copy of an operand that changes.
     __attribute__((device, always_inline)) static void landed(std::uint32_t word) {
         asm volatile("" ::"v"(word));
     }

@@ -118,6 +118,9 @@ class EmulatedMachine {
     static int local(int value) { return value; }
     static float local(float value) { return value; }
     static int scalar(int value) { return value; }
+    static const char* scalar(const char* place) { return place; }
+    static std::int64_t kept(std::int64_t value) { return value; }
+    static void together() {}
     static float apart(float value) { return value; }
     static float behind(float, float value) { return value; }
     static float settled(float value) { return value; }

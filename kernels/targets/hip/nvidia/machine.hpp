@@ -194,6 +194,7 @@ class Machine {
     }
     FMHA_DEVICE static std::uint32_t arrived(std::uint32_t word) { return word; }
     FMHA_DEVICE static std::uint32_t parked(std::uint32_t word) { return word; }
+    FMHA_DEVICE static std::int64_t kept(std::int64_t value) { return value; }
     /// Instructions take numbers of the constant bank as operands.
     template <class Args>
     FMHA_DEVICE static const Args& reread(const Args& args) {
