@@ -3,6 +3,7 @@
 #include "kernels/programs/cache.hpp"
 #include "kernels/programs/prefill_cache.hpp"
 #include "tests/mutation/checks.hpp"
+#include "tests/mutation/tensors.hpp"
 
 #include <array>
 #include <type_traits>
@@ -28,15 +29,6 @@ Context context(std::int16_t n0, bool padded = true) {
     ctx.config.algorithm.pad = {true, padded, 1, 1};
     ctx.config.signature.mask = MaskClass::generic;
     return ctx;
-}
-
-/// A tensor whose strides no other one has.
-TensorView tensor(std::int64_t which) {
-    TensorView view;
-    view.batch_stride = 100'000 + which;
-    view.head_stride = 7'000 + which;
-    view.row_stride = 100 + which;
-    return view;
 }
 
 template <class Args>

@@ -7,6 +7,7 @@
 #include "kernels/programs/fmha_fwd_splitkv.hpp"
 #include "kernels/programs/fmha_fwd_splitkv_combine.hpp"
 #include "tests/mutation/checks.hpp"
+#include "tests/mutation/tensors.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -22,15 +23,6 @@ using kernels::Matrix;
 
 constexpr Entry entry{6, 9, 20, 30};
 constexpr std::int64_t b = 3, h = 5, hk = 2, channels_q = 16, channels_v = 24;
-
-/// A tensor whose strides no other one has.
-TensorView tensor(std::int64_t which) {
-    TensorView view;
-    view.batch_stride = 100'000 + which;
-    view.head_stride = 7'000 + which;
-    view.row_stride = 100 + which;
-    return view;
-}
 
 bool is(const Matrix& matrix, std::int64_t which, std::int64_t head, std::int64_t row, std::int64_t rows,
         std::int64_t cols) {
