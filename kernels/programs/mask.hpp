@@ -141,7 +141,7 @@ struct VisitedTile {
 };
 
 /// The tiles of a loop over keys, one after another. `counted`: by numbers of 32 bits, and what is the same in all of them is found ahead of
-/// the loop. Scalar units of CDNA compare no 64 bits, so that vector units would. `Counted` is bool, or std::false_type where a compiler shall
+/// the loop. Scalar units of AMD's GPUs order no 64 bits, so that vector units would. `Counted` is bool, or std::false_type where a compiler shall
 /// know early that nothing is counted: nvcc makes slower loops otherwise.
 template <class Counted>
 class TileVisits {

@@ -23,7 +23,7 @@ template <class Tile, class Block, class F>
 FMHA_DEVICE void each_score(const Block& block, const Tile&, F f) {
     const AccumulatorPlan& acc = layout_of<Tile::piece>(block);
     block.machine.each([&](int thread) {
-        const int here = block.machine.local(thread);
+        const int here = block.machine.local_thread(thread);
         const int key0 = acc.row_of_wave(block.wave(here)) + acc.row.of_lane(block.lane(here));
         const int query0 = acc.col.of_lane(block.lane(here));
         each_place<Tile::piece>(
@@ -92,7 +92,7 @@ class BackwardRows : public RowOperations<Block, &BackwardPlan::rows> {
         auto from = this->rows();
         this->set_rows(from, [&](int query) { return static_cast<float>(key(query)); });
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            const int here = block_.machine.local_thread(thread);
             const auto key0 =
                 static_cast<float>(acc.row_of_wave(block_.wave(here)) + acc.row.of_lane(block_.lane(here)));
             FMHA_UNROLL

@@ -24,7 +24,7 @@ class KeyDescales {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int first = 0; first < slots; first += threads) {
-                const int slot = block_.machine.local(thread) + first;
+                const int slot = block_.machine.local_thread(thread) + first;
                 if (slot >= slots) continue;
                 const int key = slot < keys ? slot : keys - 1;
                 std::uint32_t page = 0;

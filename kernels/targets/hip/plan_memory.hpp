@@ -158,9 +158,9 @@ constexpr bool crowds_long_products(const BlockPlan& plan, const Signature& has)
 }
 
 /// Decides whether threads keep their places in copies, by the registers that are taken. RDNA, where LDS has room for fewer waves than
-/// registers have, keeps them while there are registers: caches, values by column and soft-caps need some themselves. On CDNA they must not
-/// cost a SIMD the third wave, nor the second. Where RDNA 3 does not keep them for a cache, with a bias, it keeps nothing else that can be
-/// computed again: such kernels of 256 channels had scratch.
+/// registers have, keeps them while there are registers: caches, values by column, soft-caps and, beside padded head dimensions on RDNA 4,
+/// biases need some themselves. On CDNA they must not cost a SIMD the third wave, nor the second. Where RDNA 3 does not keep them for a cache,
+/// with a bias, it keeps nothing else that can be computed again: such kernels of 256 channels had scratch.
 constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     if (plan.unit == MatrixUnit::nvidia) return;
     const bool rdna = plan.unit == MatrixUnit::rdna3 || plan.unit == MatrixUnit::rdna4;
@@ -168,8 +168,9 @@ constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     const bool costs_third = taken > 96 && taken <= 128, costs_second = taken > 160 && taken <= 200;
     const Signature& has = cfg.signature;
     const bool in_cache = !api_traits_of(has.family).contiguous();
+    const bool has_bias = has.bias == BiasType::elementwise || (has.bias == BiasType::alibi && has.has_lse);
     const bool needs_more = in_cache || has.has_logits_soft_cap || plan.value.stored_by_column ||
-                            (plan.unit == MatrixUnit::rdna4 && has.has_lse && !plan.key.whole_lines);
+                            (plan.unit == MatrixUnit::rdna4 && has_bias && !plan.key.whole_lines);
     // Those of linear pages of batch prefill have them where a SIMD has registers for a third wave without.
     const bool costs_other =
         (wants_second_block(plan, cfg) && !plan.staging.gathers) || crowds_long_products(plan, cfg.signature);
@@ -248,7 +249,8 @@ constexpr void plan_read_ahead(BlockPlan& plan, const KernelConfig& cfg) {
     const bool alone = has_simd_alone(plan) && used <= wave_alone_limit && !in_memory;
     plan.staging.read_ahead = words > 0 && (used <= read_ahead_limit(plan.unit) || alone);
     // Beside pages it would cost a wave.
-    plan.staging.reads_first = plan.staging.read_ahead && (alone || (is_cdna(plan.unit) && !in_pages));
+    plan.staging.reads_first =
+        plan.staging.read_ahead && (alone || (plan.unit != MatrixUnit::nvidia && !in_pages));
     plan.staging.ahead_words = static_cast<std::int16_t>(plan.staging.read_ahead ? words : 1);
 }
 
@@ -308,6 +310,18 @@ constexpr bool copies_straight(const BlockPlan& plan, const KernelConfig& cfg) {
     return api.reads_cache && !api.lists_pages && fits && (cdna4 || plan.first.acc.registers >= large);
 }
 
+/// Whether tiles are counted, each with matrices of its own: on AMD's GPUs, whose scalar units compare no 64 bits. Not beside the biases of 64
+/// scores a lane on RDNA 4, which LLVM would read all at once, in the registers of two other waves, and not over a cache of 256 channels on
+/// RDNA 3, where a wave has no registers left: such kernels would have scratch.
+constexpr bool counts_tiles(const BlockPlan& plan, const Signature& has) {
+    constexpr int many = 64, wide_output = 128;
+    const bool reads_biases = plan.unit == MatrixUnit::rdna4 && has.bias == BiasType::elementwise &&
+                              !has.has_dropout && plan.first.acc.registers >= many;
+    const bool is_full = plan.unit == MatrixUnit::rdna3 && plan.second.acc.registers >= wide_output &&
+                         !api_traits_of(has.family).contiguous();
+    return plan.unit != MatrixUnit::nvidia && !reads_biases && !is_full;
+}
+
 /// Decides the way of every copy, and the shape of V in LDS. `steps`: whether the pipeline's steps may be copied
 /// asynchronously.
 constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps) {
@@ -318,7 +332,7 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
         pipeline == Pipeline::qr_async_trload || pipeline == Pipeline::qr_async_trload_v3;
     const bool column = value.stored_by_column;
     plan.staging.async = AsyncCopies::none;
-    plan.staging.counts_tiles = is_cdna(plan.unit);
+    plan.staging.counts_tiles = counts_tiles(plan, cfg.signature);
     key.copy_words = value.copy_words = 0;
     value.reads_transposed = false;
     value.by_column = column || !(element_bits(value.type) == 32 || plan.second.load_matrix);

@@ -90,7 +90,7 @@ class RandomBytes {
     FMHA_DEVICE void each_byte(F f) {
         const AccumulatorPlan& acc = layout_of<Scores>(block_);
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            const int here = block_.machine.local_thread(thread);
             const int row0 = block_.wave(here) * wave_rows() + acc.row.of_lane(block_.lane(here));
             const int col0 = acc.col.of_lane(block_.lane(here));
             each_place<Scores>(block_, [&](int at, int, int row, int col) {

@@ -39,7 +39,7 @@ class RegisterCopies {
         TileView tile = LineView::of(matrix.block_scales(), ElementType::e8m0, by_column)
                             .window(part.line0, part.element0, part.tile_lines);
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            const int here = block_.machine.local_thread(thread);
             tile.elements = block_.machine.local(
                 tile.elements); // or a mask for every block is kept through the loop over keys
             FMHA_UNROLL
@@ -83,7 +83,7 @@ class RegisterCopies {
         const int unit = 4 * words / tile.element_size, per_line = part.elements / unit;
         block_.machine.each([&](int thread) {
             FMHA_NO_UNROLL
-            for (int index = block_.machine.local(thread); index < part.lines * per_line;
+            for (int index = block_.machine.local_thread(thread); index < part.lines * per_line;
                  index += from_round_to_round()) {
                 const int line = index / per_line, element = index % per_line * unit;
                 Words<words> bits{};
@@ -306,13 +306,13 @@ class RegisterCopies {
         const int threads = block_.plan().threads, rounds = (total + threads - 1) / threads;
         block_.machine.each([&](int thread) {
             const bool kept = plan().keeps_places;
-            const int here = kept ? thread : block_.machine.local(thread);
+            const int here = kept ? thread : block_.machine.local_thread(thread);
             const bool missing = may_gather_steps && plan().gathers_steps && !tile.whole;
             if (missing && phase == Phase::read) return;
             if (missing || (known != Units::aligned && tile.granule < 16)) {
                 const int step = from_round_to_round();
                 FMHA_NO_UNROLL
-                for (int index = block_.machine.local(thread); index < total; index += step)
+                for (int index = block_.machine.local_thread(thread); index < total; index += step)
                     write(thread, index, read(thread, index, 0));
                 return;
             }

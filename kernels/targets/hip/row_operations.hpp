@@ -42,7 +42,7 @@ class RowOperations {
     FMHA_DEVICE void map(Tile& tile, F f) {
         const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            const int here = block_.machine.local_thread(thread);
             const int row0 = acc.row_of_wave(block_.wave(here)) + acc.row.of_lane(block_.lane(here));
             const int col0 = acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here));
             each_place<Tile::piece>(block_, [&](int at, int, int row, int col) {
@@ -57,7 +57,7 @@ class RowOperations {
     template <class F>
     FMHA_DEVICE void set_rows(Rows& to, F f) {
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            const int here = block_.machine.local_thread(thread);
             const int row0 = block_.wave(here) * plan().wave_rows + plan().row.of_lane(block_.lane(here));
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s)
@@ -371,7 +371,7 @@ class RowOperations {
         Rows from = rows();
         set_rows(from, [&](int r) { return static_cast<float>(column(r)); });
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            const int here = block_.machine.local_thread(thread);
             const auto col0 =
                 static_cast<float>(acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here)));
             FMHA_UNROLL

@@ -94,7 +94,7 @@ class Staging {
         matrices_[at] = matrix;
         columns_[at] = transposed ? row0 : col0;
         depths_[at] = transposed ? col0 : row0;
-        if constexpr (Machine::has_step_copies)
+        if constexpr (Block::template may<Piece>(&StagingPlan::counts_tiles))
             if (starts_from_tile<Operand>()) {
                 TileView tile =
                     copies_.template tile_of<Operand>(matrix, columns_[at], transposed ? 0 : row0);
@@ -194,7 +194,7 @@ class Staging {
     FMHA_DEVICE void copy(const kernels::Matrix& matrix, int address, std::int64_t column, std::int64_t depth,
                           int extent, Phase phase) {
         const std::int32_t step = in_tile<Operand>(depth);
-        if constexpr (Machine::has_step_copies)
+        if constexpr (Block::template may<Piece>(&StagingPlan::counts_tiles))
             if (starts_from_tile<Operand>()) {
                 copies_.template copy_step_of<Operand>(address, tiles_[index_of<Operand>()], step, extent,
                                                        phase);

@@ -25,7 +25,7 @@ FMHA_DEVICE bool copy_consecutive(const Block& block, const Image& image, int ad
     const auto each_pass = [&](int thread, auto passes) {
         const bool kept =
             !block.template piece<Operand>().transposed || block.template piece<Piece>().keeps_places;
-        const int here = kept ? thread : block.machine.local(thread);
+        const int here = kept ? thread : block.machine.local_thread(thread);
         const int line = here * unit / image.line_bytes;
         const int byte = here * unit % image.line_bytes ^ image.swizzle(line);
         passes([&](int lines, auto copy) {
@@ -83,7 +83,7 @@ FMHA_DEVICE bool copy_in_places(const Block& block, const Image& image, int addr
     block.machine.each([&](int thread) {
         const bool kept =
             !block.template piece<Operand>().transposed || block.template piece<Piece>().keeps_places;
-        const int here = kept ? thread : block.machine.local(thread);
+        const int here = kept ? thread : block.machine.local_thread(thread);
         const int line = here * unit / image.line_bytes;
         const int byte = here * unit % image.line_bytes ^ image.swizzle(line);
         const auto element_at = [&](int lines) {

@@ -46,7 +46,7 @@ class TeamRows : public RowOperations<Block, &BlockPlan::rows> {
     FMHA_DEVICE void hide(Tile& scores, const kernels::HiddenKeys& hidden) {
         const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            const int here = block_.machine.local_thread(thread);
             const int row0 = acc.row_of_wave(block_.wave(here)) + acc.row.of_lane(block_.lane(here));
             const int col0 = acc.col.of_lane(block_.lane(here));
             const LaneColumns own = LaneColumns::of(acc);

@@ -40,7 +40,7 @@ class TileMemory {
         const TileView from = LineView::of(bias, type).window(row0, key0, plan().block_rows);
         const int run = acc.run;
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            const int here = block_.machine.local_thread(thread);
             const int row_of_lane = block_.wave(here) * plan().wave_rows + acc.row.of_lane(block_.lane(here));
             const int col_of_lane = acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here));
             const auto add_bits = [&](int at, const std::uint32_t* bits) {

@@ -321,6 +321,27 @@ TEST(WavesAlone, ReadAheadWithTheRegistersThatTheyHaveToSpare) {
     EXPECT_EQ(rdna.second.reads_ahead, 0);
 }
 
+TEST(CountedTiles, AreThoseOfAmdWhereRegistersDo) {
+    const auto counts = [](const std::string& arch, KernelFamily family, int channels,
+                           bool has_bias = false) {
+        KernelConfig config = smallest_house_kernel(arch, [&](const KernelConfig& c) {
+            return c.signature.data_type == (has_bias ? DataType::fp8 : DataType::fp16) &&
+                   c.algorithm.tile.n1 == channels && c.algorithm.tile.m0 >= 64 && !c.signature.has_dropout;
+        });
+        config.signature.family = family;
+        config.signature.bias = has_bias ? BiasType::elementwise : BiasType::no_bias;
+        return plan_of(config).staging.counts_tiles;
+    };
+    const KernelFamily fwd = KernelFamily::fwd, cache = KernelFamily::fwd_splitkv;
+    for (const std::string arch : {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"}) {
+        EXPECT_TRUE(counts(arch, fwd, 256) && counts(arch, cache, 128)) << arch;
+        EXPECT_EQ(counts(arch, cache, 256), arch != "gfx1100") << arch << ": no register is left";
+    }
+    EXPECT_FALSE(counts("sm_90", fwd, 128)) << "its compiler makes slower loops";
+    EXPECT_TRUE(counts("gfx942", fwd, 64, true));
+    EXPECT_FALSE(counts("gfx1201", fwd, 64, true)) << "all biases of 64 scores would be read at once";
+}
+
 TEST(JoinedSteps, ComeWhereLdsKeepsRoomForTheBlocksThatRegistersHold) {
     const auto plan = [](const std::string& arch, DataType type, int channels, auto change) {
         KernelConfig config = smallest_house_kernel(arch, [&](const KernelConfig& c) {

@@ -149,6 +149,12 @@ class Machine : public Arithmetic {
         __builtin_assume(value >= 0);
         return value;
     }
+    /// The same of a thread's number, whose products with distances have 24 bits.
+    __attribute__((device, always_inline)) static int local_thread(int thread) {
+        asm volatile("" : "+v"(thread));
+        __builtin_assume(thread >= 0 && thread < block_threads);
+        return thread;
+    }
     __attribute__((device, always_inline)) static float local(float value) {
         asm volatile("" : "+v"(value));
         return value;

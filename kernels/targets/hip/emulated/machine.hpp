@@ -116,6 +116,7 @@ class EmulatedMachine {
         return word;
     }
     static int local(int value) { return value; }
+    static int local_thread(int thread) { return thread; }
     static float local(float value) { return value; }
     static int scalar(int value) { return value; }
     static const char* scalar(const char* place) { return place; }

@@ -182,6 +182,7 @@ class Machine {
         asm volatile("" : "+r"(value));
         return value;
     }
+    FMHA_DEVICE static int local_thread(int thread) { return local(thread); }
     FMHA_DEVICE static float local(float value) {
         asm volatile("" : "+f"(value));
         return value;
