@@ -17,14 +17,8 @@ using kernels::Matrix;
 constexpr std::int64_t b = 3, h = 5, hk = 2;
 constexpr kernels::FwdItem item{b, h, 0, 0};
 
-struct Context : kernels::Decisions {
-    KernelConfig config;
-    const KernelConfig& cfg() const { return config; }
-    static std::int64_t kept(std::int64_t value) { return value; }
-};
-
-Context context(std::int16_t n0, bool padded = true) {
-    Context ctx;
+CacheContext context(std::int16_t n0, bool padded = true) {
+    CacheContext ctx;
     ctx.config.algorithm.tile = {.m0 = 16, .n0 = n0, .n1 = 4};
     ctx.config.algorithm.pad = {true, padded, 1, 1};
     ctx.config.signature.mask = MaskClass::generic;
@@ -53,7 +47,7 @@ bool has_scales(const Matrix& own, const Matrix& all, std::int64_t row) {
 
 /// The visits are those of `tiles`, each with the rows, the columns and the mask that it has by its number.
 template <class In>
-bool same_tiles(Context& ctx, const In& in, const kernels::Mask& mask, const kernels::KeyTiles& tiles) {
+bool same_tiles(CacheContext& ctx, const In& in, const kernels::Mask& mask, const kernels::KeyTiles& tiles) {
     const Tile& tile = ctx.config.algorithm.tile;
     auto visits = in.visits(tiles, ctx.config, mask, 0, true);
     for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t), visits.advance()) {
@@ -87,7 +81,7 @@ bool forward_tiles() {
     for (const std::int64_t keys : {1, 4, 7, 13, 24})
         for (const bool padded : {true, false})
             for (const kernels::Mask& mask : masks(keys)) {
-                Context ctx = context(4, padded);
+                CacheContext ctx = context(4, padded);
                 const auto in =
                     kernels::FwdMatrices::of(ctx.config, args_of<FwdArgs>(), {6, keys, 20, 30}, b, h, hk);
                 const auto tiles = kernels::KeyTiles::of(mask, 0, 6, in.k.rows.read, 4);
@@ -98,7 +92,7 @@ bool forward_tiles() {
 
 /// Of micro-scaled tensors a tile begins a block of scales.
 bool scaled_tiles() {
-    Context ctx = context(32);
+    CacheContext ctx = context(32);
     ctx.config.signature.qscale = QScale::mx;
     auto args = args_of<FwdArgs>();
     args.quant.q_descale = tensor(11);
@@ -122,7 +116,7 @@ bool cache_tiles() {
                     for (const std::int64_t end : {begin + 1, keys})
                         for (const bool padded : {true, false})
                             for (const kernels::Mask& mask : masks(keys)) {
-                                Context ctx = context(4, padded);
+                                CacheContext ctx = context(4, padded);
                                 auto args = args_of<PagedKvArgs>();
                                 if (page_size > 0) {
                                     args.place.block_table = table;
@@ -143,7 +137,7 @@ bool prefill_tiles() {
         for (const KvLayout layout : {KvLayout::linear, KvLayout::vectorized})
             for (const std::int64_t keys : {5, 32, 90})
                 for (const kernels::Mask& mask : masks(keys)) {
-                    Context ctx = context(32);
+                    CacheContext ctx = context(32);
                     ctx.config.signature.page_size = page_size;
                     ctx.config.signature.kv_layout = layout;
                     auto args = args_of<BatchPrefillArgs>();

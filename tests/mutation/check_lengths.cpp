@@ -5,6 +5,7 @@
 #include "kernels/programs/packed_heads.hpp"
 #include "kernels/programs/ws_keys.hpp"
 #include "tests/mutation/checks.hpp"
+#include "tests/mutation/tensors.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -180,12 +181,6 @@ bool partials_are_right() {
     return true;
 }
 
-struct Context : kernels::Decisions {
-    KernelConfig config;
-    const KernelConfig& cfg() const { return config; }
-    static std::int64_t kept(std::int64_t value) { return value; }
-};
-
 struct Cached {
     std::int64_t page_size = 0, start = 0, keys = 0, begin = 0, end = 0; ///< page_size 0: not in pages
     kernels::Mask mask;
@@ -197,7 +192,7 @@ struct Cached {
 bool tiles_of(const Cached& cached) {
     constexpr std::int64_t n0 = 4, hk = 1;
     constexpr std::int32_t table[] = {7, 3, 9, 1, 8, 2, 6, 5};
-    Context ctx;
+    CacheContext ctx;
     ctx.config.algorithm.tile = {.m0 = 16, .n0 = 4, .n1 = 4};
     ctx.config.algorithm.pad = {true, cached.padded, 1, 1};
     PagedKvArgs args;
@@ -277,7 +272,7 @@ bool splits_are_right() {
             for (std::int64_t s = 0; s < splits; ++s) {
                 Partials partials;
                 partials.num_splits = splits;
-                const auto range = Context{}.split_keys(partials, s, keys);
+                const auto range = CacheContext{}.split_keys(partials, s, keys);
                 const std::int64_t end = std::min(begin + width, keys);
                 if (range.begin != begin || range.end != end) return false;
                 begin = end;

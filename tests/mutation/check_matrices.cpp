@@ -97,10 +97,7 @@ bool backward_matrices() {
 }
 
 /// Calls for every element of a tile that is larger than the matrix.
-struct TileContext : kernels::Decisions {
-    KernelConfig config;
-    const KernelConfig& cfg() const { return config; }
-    static std::int64_t kept(std::int64_t value) { return value; }
+struct TileContext : CacheContext {
     template <class Change>
     void map(std::vector<float>& scores, Change change) const {
         for (int r = 0; r < 8; ++r)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/args.hpp"
+#include "kernels/programs/decisions.hpp"
 
 #include <cstdint>
 
@@ -14,5 +15,12 @@ inline TensorView tensor(std::int64_t which) {
     view.row_stride = 100 + which;
     return view;
 }
+
+/// What matrices of a cache ask of a context.
+struct CacheContext : kernels::Decisions {
+    KernelConfig config;
+    const KernelConfig& cfg() const { return config; }
+    static std::int64_t kept(std::int64_t value) { return value; }
+};
 
 } // namespace fmha::test

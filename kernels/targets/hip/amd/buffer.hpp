@@ -23,10 +23,9 @@ __attribute__((device, always_inline)) inline auto buffer(const char* from, int 
 
 __attribute__((device, always_inline)) inline Vector<std::uint32_t, 4> descriptor(const char* from,
                                                                                   int bytes) {
-    const auto begin = reinterpret_cast<std::uint64_t>(from);
-    const auto low = static_cast<std::uint32_t>(uniform(static_cast<int>(begin))),
-               high = static_cast<std::uint32_t>(uniform(static_cast<int>(begin >> 32U)));
-    return {low, high & 0xFFFFU, static_cast<std::uint32_t>(bytes), buffer_words};
+    const std::uint64_t begin = uniform(from);
+    return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin >> 32U) & 0xFFFFU,
+            static_cast<std::uint32_t>(bytes), buffer_words};
 }
 /// m0 names the place of the wave's first unit; it needs a wait state. Not by a builtin, whose copies compilers wait for
 /// where they see fit: at barriers, some of them before every read of LDS.

@@ -20,6 +20,13 @@ __attribute__((device, always_inline)) inline int lane() {
 __attribute__((device, always_inline)) inline int uniform(int value) {
     return __builtin_amdgcn_readfirstlane(value);
 }
+/// The same of an address, as a number.
+__attribute__((device, always_inline)) inline std::uint64_t uniform(const char* place) {
+    const auto bits = reinterpret_cast<std::uint64_t>(place);
+    const auto low = static_cast<std::uint32_t>(uniform(static_cast<int>(bits))),
+               high = static_cast<std::uint32_t>(uniform(static_cast<int>(bits >> 32U)));
+    return std::uint64_t{high} << 32U | low;
+}
 
 /// The word of lane ^ mask, by any mask: through the LDS unit's crossbar, which stores nothing.
 __attribute__((device, always_inline)) inline std::uint32_t permuted(std::uint32_t word, int mask) {

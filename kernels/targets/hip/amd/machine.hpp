@@ -151,9 +151,9 @@ class Machine : public Arithmetic {
     }
     /// The same of a thread's number, whose products with distances have 24 bits.
     __attribute__((device, always_inline)) static int local_thread(int thread) {
-        asm volatile("" : "+v"(thread));
-        __builtin_assume(thread >= 0 && thread < block_threads);
-        return thread;
+        const int here = local(thread);
+        __builtin_assume(here < block_threads);
+        return here;
     }
     __attribute__((device, always_inline)) static float local(float value) {
         asm volatile("" : "+v"(value));
@@ -169,10 +169,7 @@ class Machine : public Arithmetic {
     }
 
     __attribute__((device, always_inline)) static const char* scalar(const char* place) {
-        const auto bits = reinterpret_cast<std::uint64_t>(place);
-        const auto low = static_cast<unsigned>(uniform(static_cast<int>(bits))),
-                   high = static_cast<unsigned>(uniform(static_cast<int>(bits >> 32U)));
-        std::uint64_t shared = std::uint64_t{high} << 32U | low;
+        std::uint64_t shared = uniform(place);
         asm volatile("" : "+s"(shared));
         return reinterpret_cast<const char*>(shared);
     }
