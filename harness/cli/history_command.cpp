@@ -7,6 +7,9 @@
 
 #include <fmt/ostream.h>
 
+#include <set>
+#include <utility>
+
 namespace fmha::cli {
 namespace {
 
@@ -35,8 +38,11 @@ class HistoryCommand final : public Command {
         auto json = Json::array();
         std::vector<store::Course> all;
         std::string shown;
+        // Two names may be parts of one.
+        std::set<std::pair<std::string, std::string>> told;
         for (const std::string& name : names_)
             for (const auto& course : store::courses(store, name, static_cast<std::size_t>(last_))) {
+                if (!told.emplace(course.subject, course.what).second) continue;
                 if (!html_.empty()) all.push_back(course);
                 if (format_ == "json") {
                     json.push_back(to_json(course));

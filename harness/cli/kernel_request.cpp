@@ -75,7 +75,8 @@ void KernelRequest::declare(OptionSet& options) {
         "fmha plan --export, instead of a list");
     options.option("--kernel", glob_, "Only kernels whose name matches this glob");
     options.option("--tier", tier_,
-                   "Only kernels that are planned for a case of this tier: smoke, full or nightly");
+                   "Only kernels that are planned for a case of this tier: smoke, full or nightly. Filters "
+                   "narrow the list first, as those of fmha verify do");
     options.option("--shard", shard_,
                    "i/n: with --tier, only for the cases that `fmha verify --shard i/n` runs");
     options.option("--cases-root", cases_root_,

@@ -59,8 +59,8 @@ std::optional<Part> part_of_report(const std::string& text, const std::string& f
 }
 
 std::vector<Part> parts_of(const std::string& file) {
+    if (file != "-" && store::looks_like_store(file)) return parts_of_store(file);
     const std::string text = input_text(file);
-    if (text.starts_with("SQLite format 3")) return parts_of_store(file);
     if (auto part = harness::read_journal(text, file)) return {std::move(*part)};
     if (auto part = part_of_report(text, file)) return {std::move(*part)};
     throw InputError(

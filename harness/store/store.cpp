@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <fstream>
+#include <string_view>
 #include <thread>
 
 namespace fmha::store {
@@ -64,6 +67,16 @@ void await_tables(const Database& database, std::chrono::milliseconds patience) 
 }
 
 } // namespace
+
+bool looks_like_store(const std::filesystem::path& file) {
+    constexpr std::string_view beginning = "SQLite format 3";
+    std::error_code failure;
+    // Of a pipe, what is read is gone.
+    if (!std::filesystem::is_regular_file(file, failure)) return false;
+    std::ifstream stream(file, std::ios::binary);
+    std::array<char, beginning.size()> read{};
+    return stream.read(read.data(), read.size()) && std::string_view(read.data(), read.size()) == beginning;
+}
 
 Store::Store(const std::filesystem::path& file, Access access, std::chrono::milliseconds patience)
     : database_(std::make_unique<Database>(file, access, patience)) {

@@ -20,6 +20,9 @@ class EmptyStore : public InputError {
     using InputError::InputError;
 };
 
+/// Whether `file` begins as every SQLite file does. It is not read further; false where it cannot be read at all.
+bool looks_like_store(const std::filesystem::path& file);
+
 /// One SQLite file that remembers runs (README.md has its tables). Every row that a call has written stays, if the process is
 /// killed the moment after; processes of one machine may write at the same time.
 class Store {

@@ -5,11 +5,11 @@
 #include "harness/bench/matrix_loop.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "tests/dispatcher/c/built_folder.hpp"
+#include "tests/dispatcher/c/fake_plugin.hpp"
 
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <dlfcn.h>
 #include <unistd.h>
 
 namespace fmha::harness::test {
@@ -22,21 +22,13 @@ class HipTimingTest : public testing::Test {
   protected:
     HipTimingTest() {
         fmha::test::write_built_folder(folder_);
-        setenv("FMHA_HIP_PLUGIN_DIR", FMHA_FAKE_PLUGIN_DIR, 1);
         // No compiler is where this looks, so that there is no matrix loop to load into the fake device.
         setenv("PATH", "", 1);
-        refuse("");
     }
-    ~HipTimingTest() override {
-        refuse("");
-        fs::remove_all(folder_);
-    }
+    HipTimingTest(const HipTimingTest&) = delete;
+    HipTimingTest& operator=(const HipTimingTest&) = delete;
+    ~HipTimingTest() override { fs::remove_all(folder_); }
 
-    static void refuse(const char* call) {
-        static const auto set = reinterpret_cast<void (*)(const char*)>(
-            dlsym(dlopen(FMHA_FAKE_PLUGIN_DIR "/libfmha_hip_amd.so", RTLD_NOW), "fake_device_refuse"));
-        set(call);
-    }
     static Case case_of(std::int64_t hdim) {
         Case c;
         c.id = "test/device@1";
@@ -51,6 +43,7 @@ class HipTimingTest : public testing::Test {
         return bench_case(case_of(hdim), *source, *timing, {.seconds = 1e-3, .kernel_filter = {}});
     }
 
+    fmha::test::FakePlugin device_;
     fs::path folder_ = fs::temp_directory_path() / ("fmha_bench_hip." + std::to_string(getpid()));
 };
 
@@ -87,7 +80,7 @@ TEST_F(HipTimingTest, AKernelThatIsNotBuiltHasNoTime) {
 }
 
 TEST_F(HipTimingTest, AFailedLaunchIsARowThatSaysSo) {
-    refuse("launch");
+    device_.refuse("launch");
     const auto rows = bench(32);
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_EQ(rows[0].outcome, BenchOutcome::not_run);

@@ -63,6 +63,19 @@ TEST(History, GivesNoOrdersToATerminal) {
                 testing::AllOf(testing::StartsWith("a\\x0a\\x1b[2J@1\n"), HasSubstr("kernel\\x0aGREEN\n")));
 }
 
+TEST(History, TellsACourseOnceThatSeveralNamesStandFor) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    {
+        Recording recording(file, run_called("run"));
+        add(recording, result_called("fwd/tails[a=1]@1", 0.5));
+    }
+    const auto once = cli::test::run({"history", "tails", "--store", file});
+    EXPECT_THAT(once.out, HasSubstr("margin used"));
+    EXPECT_EQ(cli::test::run({"history", "tails", "fwd/tails[a=1]@1", "tails", "--store", file}).out,
+              once.out);
+}
+
 // As in the gate: runs with --seed are runs of one case.
 TEST(History, JoinsTheSeedsOfACase) {
     const Scratch folder;

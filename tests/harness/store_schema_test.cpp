@@ -103,6 +103,17 @@ TEST(Store, TakesEveryNameOfAFileAsItIs) {
     std::filesystem::current_path(here);
 }
 
+TEST(Store, IsKnownByItsFirstBytes) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    EXPECT_FALSE(looks_like_store(file)) << "there is none";
+    { const Store store(file, Access::write); }
+    EXPECT_TRUE(looks_like_store(file));
+    std::filesystem::resize_file(file, 8);
+    EXPECT_FALSE(looks_like_store(file)) << "its beginning is cut";
+    EXPECT_FALSE(looks_like_store(std::filesystem::path(file).parent_path())) << "a folder";
+}
+
 TEST(Store, RefusesWhatIsNoneInASentence) {
     const Scratch folder;
     const std::string file = folder / "runs.db";

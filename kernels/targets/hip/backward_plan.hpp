@@ -4,8 +4,8 @@
 #include "dispatcher/types/kernel_values.hpp"
 #include "kernels/targets/hip/backward_plan_memory.hpp"
 #include "kernels/targets/hip/backward_plan_types.hpp"
-#include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/hip/plan_products.hpp"
+#include "kernels/targets/hip/plan_staging.hpp"
 
 #include <cstdint>
 

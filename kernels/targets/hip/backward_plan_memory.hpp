@@ -3,7 +3,7 @@
 #include "dispatcher/types/element_type.hpp"
 #include "dispatcher/types/kernel_values.hpp"
 #include "kernels/targets/hip/backward_plan_types.hpp"
-#include "kernels/targets/hip/plan_memory.hpp"
+#include "kernels/targets/hip/plan_staging.hpp"
 
 namespace fmha::hip_target::planning {
 

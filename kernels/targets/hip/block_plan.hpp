@@ -4,8 +4,8 @@
 #include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/kernel_values.hpp"
 #include "kernels/programs/matrix.hpp"
-#include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/hip/plan_products.hpp"
+#include "kernels/targets/hip/plan_staging.hpp"
 
 #include <cstdint>
 

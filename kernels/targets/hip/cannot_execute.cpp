@@ -3,7 +3,7 @@
 #include "dispatcher/types/type_classes.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
 #include "kernels/targets/hip/family_plan.hpp"
-#include "kernels/targets/hip/plan_memory.hpp"
+#include "kernels/targets/hip/plan_lds.hpp"
 #include "kernels/targets/with_program.hpp"
 #include "kernels/targets/wrong_features.hpp"
 

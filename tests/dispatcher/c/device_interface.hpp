@@ -2,12 +2,11 @@
 
 #include "dispatcher/include/fmha/fmha.h"
 #include "tests/dispatcher/c/built_folder.hpp"
+#include "tests/dispatcher/c/fake_plugin.hpp"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -24,11 +23,7 @@ T fresh() {
 /// A folder of built kernels, and a plugin whose device is the processor.
 class DeviceInterface : public testing::Test {
   protected:
-    DeviceInterface() {
-        kernels_ = write_built_folder(folder_);
-        setenv("FMHA_HIP_PLUGIN_DIR", FMHA_FAKE_PLUGIN_DIR, 1);
-        refuse("");
-    }
+    DeviceInterface() { kernels_ = write_built_folder(folder_); }
     DeviceInterface(const DeviceInterface&) = delete;
     DeviceInterface& operator=(const DeviceInterface&) = delete;
     ~DeviceInterface() override {
@@ -37,11 +32,7 @@ class DeviceInterface : public testing::Test {
     }
 
     /// Makes one call of the fake runtime fail, "" none.
-    static void refuse(const char* call) {
-        static const auto set = reinterpret_cast<void (*)(const char*)>(
-            dlsym(dlopen(FMHA_FAKE_PLUGIN_DIR "/libfmha_hip_amd.so", RTLD_NOW), "fake_device_refuse"));
-        set(call);
-    }
+    void refuse(const char* call) const { device_.refuse(call); }
     fmha_status create(const char* arch = nullptr, std::int64_t device = 0) {
         fmha_destroy(context_);
         auto options = fresh<fmha_context_options>();
@@ -55,6 +46,7 @@ class DeviceInterface : public testing::Test {
 
     std::filesystem::path folder_ =
         std::filesystem::temp_directory_path() / ("fmha_c_device." + std::to_string(getpid()));
+    FakePlugin device_;
     std::size_t kernels_ = 0;
     fmha_context* context_ = nullptr;
 };

@@ -1,6 +1,7 @@
 // A device plugin whose device is the processor: memory is the process's own, and a launch runs the program of its
 // symbol's family, forward or a stage of backward, on the host with the features that the arguments ask for.
-// `fake_device_refuse(call)` makes one call fail until it is called again.
+// `fake_device_refuse(call)` makes one call fail until it is called again. `fake_device_reset()` begins a test: nothing is refused and no
+// process has used the device.
 
 #include "kernels/loader/device_runtime.hpp"
 #include "kernels/targets/host/host_target.hpp"
@@ -148,6 +149,11 @@ class FakeDevice final : public DeviceRuntime {
         return status;
     }
 
+    void reset() {
+        refused.clear();
+        user_ = 0;
+    }
+
   private:
     /// As drivers do, a device that was used before a fork fails in the child.
     Status answer(const char* call) {
@@ -174,5 +180,9 @@ __attribute__((visibility("default"))) DeviceRuntime* fmha_device_runtime(int ab
 
 __attribute__((visibility("default"))) void fake_device_refuse(const char* call) {
     fake().refused = call;
+}
+
+__attribute__((visibility("default"))) void fake_device_reset() {
+    fake().reset();
 }
 }
