@@ -184,8 +184,9 @@ constexpr void plan_query_and_memory(const KernelConfig& cfg, const ElementTypes
     plan.query.place = in_registers ? OperandPlace::registers : OperandPlace::lds;
     plan.query.words = static_cast<std::int16_t>(in_registers ? query_words : 1);
     bool fits = plan_staging(plan, cfg);
-    if (!fits && !in_registers && plan.unit != MatrixUnit::nvidia) {
+    if (!in_registers && plan.unit != MatrixUnit::nvidia && (!fits || leaves_few_waves(plan))) {
         plan.query.place = OperandPlace::memory;
+        plan.first.left_registers = narrow(plan.first.step_fragments * plan.first.left_registers);
         fits = plan_staging(plan, cfg);
     }
     if (!fits) plan.problem = PlanProblem::lds;

@@ -51,8 +51,8 @@ FMHA_DEVICE void read_left(const Block& block, int thread, const LeftOperand<Pie
         const int element =
             (streams ? 0 : fragment * p.depth) + p.left_k.at(block.lane(thread), w * 32 / element_bits(type));
         const auto words =
-            streams ? left.memory.template read_from<count>(block.machine, thread, {0, first}, line,
-                                                            units(type, element))
+            streams ? left.memory.template read_again<count>(block.machine, thread, {0, first}, line,
+                                                             units(type, element))
                     : left.memory.template read<count>(block.machine, thread, line, units(type, element));
         FMHA_UNROLL
         for (int i = 0; i < count; ++i)

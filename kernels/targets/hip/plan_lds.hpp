@@ -14,6 +14,10 @@ constexpr int lds_limit(MatrixUnit unit) {
 
 namespace planning {
 
+constexpr bool is_rdna(MatrixUnit unit) {
+    return unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4;
+}
+
 /// How many scales a step has, and who keeps how many words of them.
 constexpr void plan_scales(BlockPlan& plan) {
     const int lines = plan.key.columns > plan.value.columns ? plan.key.columns : plan.value.columns;
@@ -82,6 +86,14 @@ constexpr bool wants_second_block(const BlockPlan& plan, const KernelConfig& cfg
            plan.first.acc.registers < small && !has_simd_alone(plan);
 }
 
+/// Whether LDS has room for two waves a SIMD on RDNA, where registers have room for five or six: with a query of 192 channels or more, and two
+/// buffers. Read from memory, beside one buffer, it leaves room for six blocks.
+constexpr bool leaves_few_waves(const BlockPlan& plan) {
+    constexpr int lanes = 32, simds = 4, few = 2; // which share the LDS of two compute units
+    const int blocks = 2 * lds_limit(plan.unit) / plan.lds_bytes;
+    return is_rdna(plan.unit) && blocks * plan.threads <= few * simds * lanes;
+}
+
 /// Lays out LDS. Returns false when it does not fit.
 constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     const int limit = lds_limit(matrix_unit(cfg.arch));
@@ -113,7 +125,10 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     plan.staging.buffers =
         narrow(plan.staging.async == AsyncCopies::steps ? step_buffers(plan, buffer, rest, pages) : 2);
     const bool shares = plan.staging.async == AsyncCopies::none && wants_second_block(plan, cfg);
-    const int stages = rest + 2 * buffer <= (shares ? limit / 2 : limit) ? plan.staging.buffers : 1;
+    // A second buffer would cost half of the waves, or more.
+    const bool streams = is_rdna(plan.unit) && plan.query.place == OperandPlace::memory;
+    const int blocks = streams ? 3 : shares ? 2 : 1;
+    const int stages = rest + 2 * buffer <= limit / blocks ? plan.staging.buffers : 1;
     plan.key.stage = plan.value.stage = stages > 1 ? buffer : 0;
     plan.staging.pages_at = stages * buffer;
     query.offset = plan.staging.pages_at + pages;

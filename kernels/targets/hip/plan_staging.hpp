@@ -10,15 +10,13 @@ namespace fmha::hip_target::planning {
 
 /// Registers that a wave may keep the query tile in. Beyond that it is read again for every product.
 constexpr int query_register_limit(MatrixUnit unit) {
-    return unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 32 : 128;
+    return is_rdna(unit) ? 32 : 128;
 }
 
 /// Registers that a wave may use for accumulators, query tile and the next step: with more, the other registers of a kernel
 /// do not fit into those of an RDNA wave, or of two waves on CDNA.
 constexpr int read_ahead_limit(MatrixUnit unit) {
-    return unit == MatrixUnit::nvidia                               ? 0
-           : unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 144
-                                                                    : 176;
+    return unit == MatrixUnit::nvidia ? 0 : is_rdna(unit) ? 144 : 176;
 }
 
 /// The same where a SIMD of CDNA holds one wave.
@@ -38,7 +36,7 @@ constexpr bool crowds_long_products(const BlockPlan& plan, const Signature& has)
 /// with a bias, it keeps nothing else that can be computed again: such kernels of 256 channels had scratch.
 constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     if (plan.unit == MatrixUnit::nvidia) return;
-    const bool rdna = plan.unit == MatrixUnit::rdna3 || plan.unit == MatrixUnit::rdna4;
+    const bool rdna = is_rdna(plan.unit);
     const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
     const bool costs_third = taken > 96 && taken <= 128, costs_second = taken > 160 && taken <= 200;
     const Signature& has = cfg.signature;
@@ -102,6 +100,17 @@ constexpr void plan_shared_simd(BlockPlan& plan, const KernelConfig& cfg) {
     }
 }
 
+/// Whether RDNA reads the keys ahead alone: `kept` registers leave no room for the words of a step of the values, but for those of the keys.
+/// Over a cache, and on RDNA 4 with elementwise biases or dropout, such kernels of 256 channels would have scratch.
+constexpr bool keeps_keys_alone(const BlockPlan& plan, const Signature& has, int kept, int keys, int values) {
+    constexpr int most = 176;
+    const bool crowded =
+        !api_traits_of(has.family).contiguous() ||
+        (plan.unit == MatrixUnit::rdna4 && (has.bias == BiasType::elementwise || has.has_dropout));
+    return is_rdna(plan.unit) && !crowded && 0 < keys && keys < values && kept + keys <= most &&
+           kept + values > read_ahead_limit(plan.unit);
+}
+
 /// Decides whether the next step of the operands that go through registers is read ahead, and how many words of it a thread has.
 constexpr void plan_read_ahead(BlockPlan& plan, const KernelConfig& cfg) {
     plan_patches(plan, plan.key);
@@ -115,17 +124,20 @@ constexpr void plan_read_ahead(BlockPlan& plan, const KernelConfig& cfg) {
                       : 4 * rounds(units);
     };
     const int keys = words_of(plan.key), values = words_of(plan.value);
-    const int words = keys > values ? keys : values;
-    const int used = plan.first.acc.registers + plan.second.acc.registers + plan.query.words + words;
+    const int kept = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
     const bool in_pages = api_traits_of(cfg.signature.family).lists_pages;
+    plan.staging.keys_alone = keeps_keys_alone(plan, cfg.signature, kept, keys, values);
+    const int words = plan.staging.keys_alone || keys > values ? keys : values;
+    const int used = kept + words;
     // Another half of a file is as large as the accumulators and the query of a wave that has it for itself. But bytes of pages would lie
     // in memory on CDNA 3, whose compiler does not know the number of a step in time.
     const bool in_memory = in_pages && element_bits(plan.key.type) == 8 && plan.unit == MatrixUnit::cdna3;
     const bool alone = has_simd_alone(plan) && used <= wave_alone_limit && !in_memory;
-    plan.staging.read_ahead = words > 0 && (used <= read_ahead_limit(plan.unit) || alone);
+    plan.staging.read_ahead =
+        words > 0 && (used <= read_ahead_limit(plan.unit) || alone || plan.staging.keys_alone);
     // Beside pages it would cost a wave.
-    plan.staging.reads_first =
-        plan.staging.read_ahead && (alone || (plan.unit != MatrixUnit::nvidia && !in_pages));
+    plan.staging.reads_first = plan.staging.read_ahead && !plan.staging.keys_alone &&
+                               (alone || (plan.unit != MatrixUnit::nvidia && !in_pages));
     plan.staging.ahead_words = static_cast<std::int16_t>(plan.staging.read_ahead ? words : 1);
 }
 

@@ -143,7 +143,8 @@ struct ProductPlan {
     bool own_factor = false;  ///< every product has a factor of its own
     std::int16_t scale_block = 0; ///< 0: the instruction takes no scales
     ScaleMap left_scale, right_scale;
-    /// Registers of one read: left fragments of all row tiles, and the result of one read of the right operand.
+    /// Registers of one read: left fragments of all row tiles, of all of a step where they come from memory, and the result of one read of
+    /// the right operand.
     std::int16_t left_registers = 0, right_registers = 0;
     /// Right fragments that are read, in registers of their own, before the one that is multiplied.
     std::int16_t reads_ahead = 0;
@@ -269,6 +270,7 @@ struct StagingPlan {
     bool keeps_places = false;
     /// A thread reads the next step of operands that go through registers before the products of the step in LDS.
     bool read_ahead = false;
+    bool keys_alone = false; ///< … of the first operand: registers have no room for a step of the others
     bool reads_first =
         false; ///< … and asks for all of it before the first product, at any price in registers
     bool lanes_find_lines = false; ///< lanes compute where the lines of their patches are, not scalars

@@ -154,14 +154,18 @@ class Products {
         const int pair = p.load_matrix ? 32 / p.depth : 1; // column tiles that one read delivers
         const bool in_registers = left.in_registers(block_);
         auto streamed = block_.template registers<std::uint32_t, Product, &ProductPlan::left_registers>();
+        const int own = p.acc.row_tiles * p.left_fragment, together = p.left_registers / own;
         FMHA_UNROLL
         for (int step = 0; step < p.step_fragments; ++step) {
-            const int fragment = first / p.depth + step;
+            const int fragment = first / p.depth + step, place = step % together * own;
             if constexpr (Left::template may_stream<Block>())
-                if (!in_registers) {
+                if (!in_registers && place == 0) {
                     FMHA_UNROLL
-                    for (int row = 0; row < p.acc.row_tiles; ++row)
-                        stream_left<Product>(block_, left, row, fragment, streamed);
+                    for (int i = 0; i < together; ++i) {
+                        FMHA_UNROLL
+                        for (int row = 0; row < p.acc.row_tiles; ++row)
+                            stream_left<Product>(block_, left, row, fragment + i, streamed, 0, i * own);
+                    }
                 }
             FMHA_UNROLL
             for (int col = 0; col < p.acc.column_tiles; col += pair) {
@@ -177,7 +181,7 @@ class Products {
                                          half * p.right_fragment);
                         if constexpr (Left::template may_stream<Block>())
                             if (!in_registers)
-                                multiply(p, acc.x, to, streamed, row * p.left_fragment, right,
+                                multiply(p, acc.x, to, streamed, place + row * p.left_fragment, right,
                                          half * p.right_fragment);
                     }
                 }

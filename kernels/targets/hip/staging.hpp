@@ -223,7 +223,7 @@ class Staging {
                 return;
             }
         const int extent = plan_of<Operand>().step;
-        step = {arrive(plan_of<Operand>().copy_words > 0,
+        step = {arrive(plan_of<Operand>().copy_words > 0, reads_ahead<Operand>(),
                        [&](int address, Phase phase) {
                            copy<Operand>(matrix, address, column, depth, extent, phase);
                        }),
@@ -237,6 +237,11 @@ class Staging {
             fetch<all[0]>(matrices_[0], columns_[0], depths_[0]);
     }
 
+    template <auto Operand>
+    FMHA_DEVICE bool reads_ahead() const {
+        return plan().read_ahead && (index_of<Operand>() == 0 || !plan().keys_alone);
+    }
+
     /// The next step after the present one, into the other buffer: every wave has left it, since all of
     /// them have come to the present step.
     template <auto Operand>
@@ -245,7 +250,7 @@ class Staging {
         if (plan_of<Operand>().copy_words > 0) {
             copy<Operand>(matrix, place<Operand>(buffer_ ^ 1), column, depth, extent, Phase::direct);
             if constexpr (Machine::has_step_copies) block_.machine.commit_copies();
-        } else if (plan().read_ahead) {
+        } else if (reads_ahead<Operand>()) {
             copy<Operand>(matrix, 0, column, depth, extent, Phase::read);
             if (plan().reads_first) block_.machine.reads_first();
         }
@@ -316,9 +321,9 @@ class Staging {
     }
 
     /// The address of the step that the program asks for, when it is there for all: by the copy that was started
-    /// before, or by copy(address, phase) now.
+    /// before, or by copy(address, phase) now, of what was read ahead or of all.
     template <class Copy>
-    FMHA_DEVICE int arrive(bool fetched, Copy copy) {
+    FMHA_DEVICE int arrive(bool fetched, bool read, Copy copy) {
         if constexpr (Machine::has_step_copies)
             if (fetched) {
                 block_.machine.wait_single_copies(0);
@@ -326,7 +331,7 @@ class Staging {
                 return place<all[0]>(buffer_ ^= 1);
             }
         const int address = place<all[0]>(next_buffer());
-        copy(address, plan().read_ahead ? Phase::write : Phase::whole);
+        copy(address, read ? Phase::write : Phase::whole);
         copies_.land();
         // What the next tile needs first was asked for before what has just arrived, or with the first step of this one.
         if constexpr (Machine::has_step_copies)

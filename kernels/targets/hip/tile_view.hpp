@@ -144,6 +144,16 @@ struct TileView {
         return words_at<count>(machine, thread, corner.line + line, corner.element + element, granule >= 16);
     }
 
+    /// The same in a loop that has no scalars to spare for elements one by one, which go along by one address.
+    template <int count, class Machine>
+    FMHA_DEVICE Words<count> read_again(Machine& machine, int thread, const Corner& corner, int line,
+                                        int element) const {
+        if (granule >= 16) return read_from<count>(machine, thread, corner, line, element);
+        Words<count> out{};
+        gather_along(machine.local(corner.line + line), machine.local(corner.element + element), out);
+        return out;
+    }
+
     /// The same where `gathered`.
     template <int count, class Machine>
     FMHA_DEVICE Words<count> read_in_places(Machine& machine, int thread, int line, int element) const {
@@ -247,6 +257,16 @@ struct TileView {
     FMHA_DEVICE void gather_of_heads(int line, int element, Words<count>& out) const {
         const int row = heads.row(line);
         gather_from(row, element, out, [&](int e) { return at(row, e) + to_head(line); });
+    }
+    /// The same by one address.
+    template <int count>
+    FMHA_DEVICE void gather_along(int line, int element, Words<count>& out) const {
+        const char* next = line < lines && element < elements ? at(line, element) : data;
+        gather_from(line, element, out, [&](int) {
+            const char* const here = next;
+            next += element_distance;
+            return here;
+        });
     }
     template <int count>
     FMHA_DEVICE void gather_in_places(int line, int element, Words<count>& out) const {
