@@ -4,12 +4,13 @@ import copy
 import pickle
 import threading
 import unittest
+import unittest.mock
 
 import numpy as np
 
 import fmha
 from common import causal, random_arrays, softmax_attention, softmax_gradients
-from fmha import families, reference
+from fmha import families, memory, reference
 from fmha.memory import DeviceArray
 
 Q, K, V = random_arrays(7, (2, 4, 70, 64), (2, 2, 90, 64), (2, 2, 90, 32))
@@ -85,6 +86,25 @@ class Forward(unittest.TestCase):
             self.assertLess(worst(o[rows].transpose(1, 0, 2)[None], softmax_attention(*part, visible=seen)[0]), 3e-3)
         with self.assertRaisesRegex(ValueError, "needs seqstart_q"):
             fmha.attention(q, k, v, layout="shd")
+
+    def test_positions_of_no_entry(self):
+        """No kernel writes them; memory of the call's own is not shown as it was found."""
+        dirty = lambda side, shape, dtype, fill=None: np.full(shape, 77 if fill is None else fill, dtype)
+        starts = {"layout": "shd", "seqstart_q": [0, 7, 25], "seqstart_k": [0, 20, 40]}
+        q, k, v = random_arrays(4, (30, 2, 64), (50, 2, 64), (50, 2, 64))
+        lse = np.zeros((2, 4, 70), np.float32)
+        with unittest.mock.patch.object(memory.HostSide, "new", dirty):
+            result = fmha.attention(Q, K, V, seqlen_q=[30, 70], lse=True)
+            packed = fmha.attention(q, k, v, lse=True, **starts)
+            skipped = fmha.attention(q, k, v, lse=True, min_seqlen_q=8, **starts)
+            told = fmha.attention_backward(Q, K, K, Q, lse, Q, seqlen_q=[30, 70], seqlen_k=[90, 80])
+            kept = fmha.attention(Q, K, V, seqlen_q=[30, 70], out=np.full((2, 4, 70, 32), 5, np.float16)).o
+        self.assertLess(worst(result.o[0, :, :30], softmax_attention(Q, K, V)[0][0, :, :30]), 3e-3)
+        for o, statistics in ((result.o[0, :, 30:], result.lse[0, :, 30:]), (packed.o[25:], packed.lse[:, 25:]),
+                              (skipped.o[:7], skipped.lse[:, :7])):
+            self.assertTrue((o == 0).all() and (statistics == -np.inf).all())
+        self.assertTrue((told.dq[0, :, 30:] == 0).all() and (told.dk[1, :, 80:] == 0).all() and (told.dv[1, :, 80:] == 0).all())
+        self.assertTrue((kept[0, :, 30:] == 5).all(), "memory of the caller stays as it was")
 
     def test_data_types(self):
         single = [array.astype(np.float32) for array in (Q, K, V)]

@@ -33,6 +33,7 @@ class Call:
         self.args.shape.data_type = self.type.code
         self.outputs: dict[str, tuple[Any, ElementType]] = {}
         self.given: set[str] = set()  # outputs that are the caller's memory
+        self.unwritten: set[str] = set()  # sides, "q" and "k", with positions of no entry; fresh outputs are filled there
         self._kept: list[Any] = []
         self._read: list[View] = []  # inputs where the kernels read them
         self.kernel, self.milliseconds = "", 0.0
@@ -99,8 +100,8 @@ class Call:
         return self.context.lib.tensor(view.address, *(step.get(axis, 0) for axis in "bhsd"))
 
     def result(self, name: str, shape: tuple[int, ...], axes: str, element: ElementType, out: Any = None,
-               fill: int | None = None) -> Any:
-        """A tensor for an output: `out` of the caller, or fresh memory of this shape."""
+               fill: float | None = None) -> Any:
+        """A tensor for an output: `out` of the caller, or fresh memory of this shape, filled with a value where kernels may not write all."""
         if out is None:
             out = self.side.new(shape, element.dtype, fill)
         else:

@@ -10,9 +10,10 @@ from fmha import formats
 from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, ROPES, Call
 from fmha.extents import Extents, keys_of_pages, longest, named, require_below, require_longest, require_shape, require_starts
 from fmha.formats import FP32
+from fmha.lengths import entries_of, give_lengths, state_starts, with_keys
 from fmha.library import (BATCH_PREFILL, BWD, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, LINE, Context,
                           workspace_place)
-from fmha.tensors import View, view_of
+from fmha.tensors import View, numpy_of, view_of
 from fmha.values import flag, members, number_of, shown, text
 
 def _axes(layout: str, column: bool = False) -> tuple[str, str]:
@@ -24,48 +25,6 @@ def _axes(layout: str, column: bool = False) -> tuple[str, str]:
 
 def _shape(axes: str, **size: int) -> tuple[int, ...]:
     return tuple(size[axis] for axis in axes)
-
-
-def _lengths(call: Call, extents: Extents, lengths: dict[str, Any]) -> None:
-    """Arrays of fmha_lengths by name; in group mode also the longest sequences."""
-    known = ("seqstart_q", "seqstart_k", "seqlen_q", "seqlen_k", "cu_seqlen_q", "cu_seqlen_k")
-    for name, values in lengths.items():
-        if name.startswith("seqstart") and values is not None and not extents.group:
-            raise ValueError(f"{name} says where packed sequences begin, which have the layout shd or hsd")
-        if name in ("max_seqlen_q", "max_seqlen_k", "min_seqlen_q"):
-            setattr(call.args.shape, name, values)
-        elif name in known:
-            count = extents.batch if name.startswith("seqlen") else extents.batch + 1
-            setattr(call.args.lengths, name, call.array(values, np.int32, name, count))
-        else:
-            raise ValueError(f"{name} is no keyword of this call, and no length: {', '.join(known)}, max_seqlen_q, max_seqlen_k, min_seqlen_q")
-    if not extents.group:
-        return
-    if "max_seqlen_k" in lengths:
-        require_longest(call.args.shape.max_seqlen_k, longest(lengths, "k"))
-    for side in "qk":
-        start = lengths.get(f"seqstart_{side}")
-        if start is not None and f"max_seqlen_{side}" not in lengths and not view_of(start).on_device:
-            most = longest({f"seqstart_{side}": start}, side)
-            setattr(call.args.shape, f"max_seqlen_{side}", max(most, 1))
-
-
-def _with_keys(lengths: dict[str, Any], seqlens_k: Any) -> dict[str, Any]:
-    """The lengths of a call over a cache, whose keys an entry have a keyword of their own."""
-    if seqlens_k is None:
-        return lengths
-    if lengths.get("seqlen_k") is not None:
-        raise ValueError("seqlens_k and seqlen_k are both given; at most one is allowed")
-    return {**lengths, "seqlen_k": seqlens_k}
-
-
-def _entries(layout: str, lengths: dict[str, Any]) -> int | None:
-    if "b" in layout:
-        return None
-    if lengths.get("seqstart_q") is None:
-        raise ValueError(f"layout {layout} packs sequences, which needs seqstart_q: where each of them begins")
-    require_shape("seqstart_q", lengths["seqstart_q"], None)
-    return view_of(lengths["seqstart_q"]).shape[0] - 1
 
 
 def _plain(array: Any, element: formats.ElementType) -> View:
@@ -80,12 +39,12 @@ def _attends(call: Call, q: Any, k: Any, v: Any, layout: str, column: bool, leng
     """Q, K, V and the extents of families that compute attention over whole sequences."""
     axes, v_axes = _axes(layout, column)
     element = call.type.inputs
-    extents = Extents.of(*(_plain(array, element) for array in (q, k, v)), axes, v_axes, _entries(layout, lengths))
+    extents = Extents.of(*(_plain(array, element) for array in (q, k, v)), axes, v_axes, entries_of(layout, lengths))
     extents.fill(call.args.shape)
     call.args.shape.v_layout = int(column)
     call.args.q, call.args.k = call.tensor(q, axes, element), call.tensor(k, axes, element)
     call.args.v = call.tensor(v, v_axes, element)
-    _lengths(call, extents, lengths)
+    give_lengths(call, extents, lengths)
     for name, positions in (("seqstart_q", extents.rows), ("seqstart_k", extents.keys)):
         if lengths.get(name) is not None:
             require_starts(name, lengths[name], positions)
@@ -95,12 +54,13 @@ def _attends(call: Call, q: Any, k: Any, v: Any, layout: str, column: bool, leng
 def _outputs(call: Call, extents: Extents, axes: str, out: Any, lse: Any) -> None:
     """O, and LSE when `lse` is true or the caller's array [entries, heads, rows], in group mode [heads, rows]."""
     shape = _shape(axes, b=extents.batch, h=extents.nhead_q, s=extents.rows, d=extents.hdim_v)
-    call.args.o = call.result("o", shape, axes, call.type.output, out)
+    unwritten = "q" in call.unwritten
+    call.args.o = call.result("o", shape, axes, call.type.output, out, 0 if unwritten else None)
     own = None if isinstance(lse, (bool, int, np.bool_)) else lse
     if own is not None or flag("lse", lse):
         names = "hs" if extents.group else "bhs"
         shape = _shape(names, b=extents.batch, h=extents.nhead_q, s=extents.rows)
-        call.args.lse = call.result("lse", shape, names, FP32, own)
+        call.args.lse = call.result("lse", shape, names, FP32, own, -np.inf if unwritten else None)
 
 
 def _table(extents: Extents, keys: int) -> tuple[int, int, int, int]:
@@ -152,7 +112,7 @@ def _over_pages(call: Call, q: Any, k: Any, v: Any, axes: str, block_table: Any,
     call.args.k, call.args.v = call.tensor(k, "bhsd", element), call.tensor(v, "bhsd", element)
     if seqlens_k is None:
         raise ValueError("block_table needs seqlens_k, the keys of each entry")
-    _lengths(call, extents, _with_keys(lengths, seqlens_k))
+    give_lengths(call, extents, with_keys(lengths, seqlens_k))
     if lengths.get("seqstart_q") is not None:
         require_starts("seqstart_q", lengths["seqstart_q"], extents.rows)
     place = call.args.place
@@ -190,7 +150,7 @@ def splitkv(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
     if block_table is not None:
         extents = _over_pages(call, q, k, v, axes, block_table, seqlens_k, lengths)
     else:
-        extents, axes = _attends(call, q, k, v, layout, False, _with_keys(lengths, seqlens_k))
+        extents, axes = _attends(call, q, k, v, layout, False, with_keys(lengths, seqlens_k))
     call.args.num_splits = num_splits
     call.mask(mask, window, sink)
     table = _table_over_pages(extents, bias, None if block_table is None else longest({"seqlen_k": seqlens_k}, "k"))
@@ -238,11 +198,11 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
         if tuple(view.shape) != shape:
             raise ValueError(f"{name} has shape {tuple(view.shape)}; {page_count} pages of {page_size} keys and {heads} heads have {shape}")
         setattr(call.args, name, call.vectorized_pages(name, view) if vectorized else call.tensor(view, "bhsd", element))
-    lengths = _with_keys({**lengths, "seqstart_q": seqstart_q}, seqlens_k)
+    lengths = with_keys({**lengths, "seqstart_q": seqstart_q}, seqlens_k)
     counted = [name for name in ("seqlen_k", "cu_seqlen_k", "seqstart_k") if lengths.get(name) is not None]
     if block_table is None and counted:
         raise ValueError(f"{counted[0]} goes with block_table; the keys of entries in a list of pages follow from kv_indptr and kv_last_page_lens")
-    _lengths(call, extents, lengths)
+    give_lengths(call, extents, lengths)
     require_starts("seqstart_q", seqstart_q, extents.rows)
     call.args.shape.max_seqlen_k = max_seqlen_k
     place = call.args.place
@@ -318,7 +278,7 @@ def append(context: Context, arch: str, k: Any, v: Any, k_new: Any, v_new: Any, 
         require_shape("rotary_sin", rotary_sin, positions, pairs)
         # V-5: new keys, and under a mask the rows of Q, have positions behind those of the cache; without one all rows have the first of them.
         longest = max(tokens, 0 if q is None else view_of(q).shape[2] if has_mask else 1)
-        if not view_of(seqlens_k).on_device and (last := int(np.max(seqlens_k, initial=0)) + longest) > positions:
+        if not view_of(seqlens_k).on_device and (last := int(np.max(numpy_of(view_of(seqlens_k)), initial=0)) + longest) > positions:
             raise ValueError(f"rotary_cos has {positions} positions; needed: {last}")
         args.rope.rotary_dim = 2 * pairs
         args.rope.cos, args.rope.sin = call.tensor(rotary_cos, "sd", element), call.tensor(rotary_sin, "sd", element)
@@ -340,17 +300,6 @@ def _give_workspace(call: Call) -> None:
     call.context.prepare_workspace(call.args, call.args.workspace, call.side.stream)
 
 
-def _state_starts(call: Call, lengths: dict[str, Any]) -> None:
-    """Offsets of packed sequences that are known on the host: the workspace is exact then, and nothing waits for them."""
-    starts = [lengths.get(f"seqstart_{side}") for side in "qk"]
-    if any(start is None or view_of(start).on_device for start in starts):
-        return
-    for side, start in zip("qk", starts):
-        numbers = np.ascontiguousarray(start, np.int32)
-        call._kept.append(numbers)
-        setattr(call.args, f"host_seqstart_{side}", numbers.ctypes.data)
-
-
 def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: str,
              layout: str = "bhsd", scale: float | None = None, mask: Any = 0, window: tuple[int, int] | None = None,
              bias: Any = None, alibi_slopes: Any = None, sink_logit: Any = None, d_sink: bool = False,
@@ -367,7 +316,7 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
     _dropout(call, dropout)
     args.deterministic, args.reduce_dk_dv = (int(flag(*told)) for told in (("deterministic", deterministic), ("reduce_dk_dv", reduce_dk_dv)))
     if extents.group:
-        _state_starts(call, lengths)
+        state_starts(call, lengths)
     rows = "hs" if extents.group else "bhs"
     size = {"b": extents.batch, "h": extents.nhead_q, "s": extents.rows, "d": extents.hdim_v, "k": table[3]}
     for what, array, named in (("o", o, axes), ("d_o", d_o, axes), ("lse", lse, rows)):
@@ -386,10 +335,11 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
         call.outputs["d_sink"] = (memory, FP32)
         args.d_sink = view_of(memory).address
     size["d"] = extents.hdim_q
-    args.dq = call.result("dq", _shape(axes, **size), axes, element)
+    fill_q, fill_k = (0 if side in call.unwritten else None for side in "qk")
+    args.dq = call.result("dq", _shape(axes, **size), axes, element, fill=fill_q)
     size |= {"s": extents.keys, "h": extents.nhead_k if reduce_dk_dv else extents.nhead_q}
-    args.dk = call.result("dk", _shape(axes, **size), axes, element)
-    args.dv = call.result("dv", _shape(axes, **(size | {"d": extents.hdim_v})), axes, element)
+    args.dk = call.result("dk", _shape(axes, **size), axes, element, fill=fill_k)
+    args.dv = call.result("dv", _shape(axes, **(size | {"d": extents.hdim_v})), axes, element, fill=fill_k)
     _give_workspace(call)
     return call
 

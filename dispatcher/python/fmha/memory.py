@@ -73,7 +73,7 @@ class HostSide:
         view = view_of(array)
         return view_of(numpy_of(view)) if view.on_device else view
 
-    def new(self, shape: tuple[int, ...], dtype: Any, fill: int | None = None) -> np.ndarray:
+    def new(self, shape: tuple[int, ...], dtype: Any, fill: float | None = None) -> np.ndarray:
         return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
 
     def fetch(self, array: np.ndarray) -> np.ndarray:
@@ -106,7 +106,7 @@ class DeviceSide:
         copy.shape, copy.is_bf16 = view.shape, view.is_bf16
         return copy
 
-    def new(self, shape: tuple[int, ...], dtype: Any, fill: int | None = None) -> DeviceArray:
+    def new(self, shape: tuple[int, ...], dtype: Any, fill: float | None = None) -> DeviceArray:
         array = DeviceArray(self.context, shape, dtype)
         return array if fill is None else array.upload(np.full(shape, fill, dtype))
 
