@@ -179,6 +179,17 @@ class Tools(unittest.TestCase):
         self.assertEqual(vectors["k_fp8"][2, 1, 1, 7, 3], linear["k_fp8"][2, 1, 7, 19])
         self.assertEqual(vectors["v_fp8"][2, 1, 0, 7, 3], linear["v_fp8"][2, 1, 3, 7])
 
+    def test_what_is_quantised(self):
+        q, k = np.ones((1, 2, 3, 16), np.float32), np.ones((1, 1, 4, 16), np.float32)
+        for pack in (fmha_utils.quantize_pack_per_token_head, fmha_utils.quantize_pack_pertensor):
+            for arrays, words in (((q.astype(np.uint8), k, k), "Q holds uint8; floats are needed"), ((q, k[0], k), r"K has shape \[1, 4, 16\]")):
+                with self.assertRaisesRegex(ValueError, words):
+                    pack(*arrays, 16)
+            with self.assertRaisesRegex(ValueError, "page_size is 1.5; a whole number is needed"):
+                pack(q, k, k, 1.5)
+            none = pack(q, k[:, :, :0], k[:, :, :0], 16)
+            self.assertEqual((none["k_fp8"].shape, none["q_fp8"].shape), ((0, 1, 16, 16), (3, 2, 16)))
+
 
 class Architectures(unittest.TestCase):
     def test_kernel_driver_files(self):

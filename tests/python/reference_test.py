@@ -5,7 +5,7 @@ import unittest
 import numpy as np
 
 import fmha
-from common import causal, random_arrays, softmax_attention, softmax_gradients
+from common import DlTensor, causal, random_arrays, softmax_attention, softmax_gradients
 from fmha import reference
 from fmha.layer.cpu import cpu_attention_bwd, cpu_attention_fwd, cpu_attention_fwd_with_intermediates
 
@@ -136,6 +136,19 @@ class CpuFunctions(unittest.TestCase):
         for name, gradient, array in zip(("dq", "dk", "dv"), got, (Q, K, V)):
             self.assertEqual((gradient.shape, gradient.dtype), (array.shape, np.float32))
             np.testing.assert_allclose(gradient, exact[name], atol=5e-6, err_msg=name)
+
+    def test_backward_compares_its_arrays(self):
+        (d_o,) = random_arrays(8, (2, 4, 30, 24), dtype=np.float32)
+        o, p = cpu_attention_fwd_with_intermediates(Q, K, V, 0.1)
+        for arrays, words in (((Q, K, V, o, d_o, p[:, :1]), r"P has shape \[2, 1, 30, 50\]; needed: \[2, 4, 30, 50\]"),
+                              ((Q, K, V, o, d_o[:1], p), "dO has shape"), ((Q, K, V, o[..., :1], d_o, p), "out has shape"),
+                              ((Q, K[:1], V, o, d_o, p), "K has shape"), ((Q, K, V[:, :, :1], o, d_o, p), "V has shape"),
+                              ((Q.astype(int), K, V, o, d_o, p), "the reference takes floats, got int64")):
+            with self.assertRaisesRegex(ValueError, words):
+                cpu_attention_bwd(*arrays, 0.1)
+        lent = [DlTensor(np.ascontiguousarray(array)) for array in (Q, K, V, o, d_o, p)]
+        for one, other in zip(cpu_attention_bwd(*lent, 0.1), cpu_attention_bwd(Q, K, V, o, d_o, p, 0.1)):
+            np.testing.assert_array_equal(one, other)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,6 @@ def get_batch_prefill_dtype_contract(data_type: str, Q: Any, K: Any, V: Any) -> 
     """From the arrays, where their types tell; O follows the data type."""
     base = dtype_contract_from_data_type(data_type)
     told = {"uint8": "fp8", "uint16": "bf16", "float16": "fp16", "float32": "fp32"}
-    # Floats are converted to the data type of the call, so only bits tell more than it does.
     parts = [told.get(np.asarray(array).dtype.name, part) for array, part in
              ((Q, base.q_dtype), (K, base.k_dtype), (V, base.v_dtype))]
     return dtype_contract_from_components(base.data_type, *parts, base.o_dtype)

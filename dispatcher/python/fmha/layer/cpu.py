@@ -7,16 +7,22 @@ from typing import Any
 import numpy as np
 
 from fmha import reference
+from fmha.extents import require_shape
 from fmha.tensors import numpy_of, view_of
 
 _MASKS = (0, 1, 2)
 
 
-def _stored(array: Any) -> tuple[np.ndarray, np.dtype]:
-    """An array in a type that the reference reads, and the type that results have. float64 is rounded to float32."""
+def _floats(array: Any) -> np.ndarray:
     array = numpy_of(view_of(array))
     if not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"the reference takes floats, got {array.dtype}")
+    return array
+
+
+def _stored(array: Any) -> tuple[np.ndarray, np.dtype]:
+    """An array in a type that the reference reads, and the type that results have. float64 is rounded to float32."""
+    array = _floats(array)
     return array.astype(np.float32, copy=False), array.dtype
 
 
@@ -63,9 +69,14 @@ def cpu_attention_fwd_with_intermediates(Q: Any, K: Any, V: Any, scale: float) -
 def cpu_attention_bwd(Q: Any, K: Any, V: Any, out: Any, dO: Any, P: Any, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(dQ, dK, dV) from the weights P of forward, in the type of Q: dS = P ∘ (dO Vᵀ − rowsum(dO ∘ O)), dQ = scale dS K,
     dK = scale dSᵀ Q, dV = Pᵀ dO, in binary64. Shared key heads get the sum over their query heads."""
-    dtype = np.asarray(Q).dtype
-    q, k, v, o, d_o, p = (np.asarray(array, np.float64) for array in (Q, K, V, out, dO, P))
+    read = [_floats(array) for array in (Q, K, V, out, dO, P)]
+    dtype = read[0].dtype
+    q, k, v, o, d_o, p = (array.astype(np.float64) for array in read)
     _checked(q, k, v)
+    for name, array, last in (("K", k, q.shape[3]), ("V", v, v.shape[3])):
+        require_shape(name, array, q.shape[0], k.shape[1], k.shape[2], last)
+    for name, array, last in (("out", o, v.shape[3]), ("dO", d_o, v.shape[3]), ("P", p, k.shape[2])):
+        require_shape(name, array, *q.shape[:3], last)
     group = q.shape[1] // k.shape[1]
     wide_k, wide_v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
     d_s = p * (d_o @ wide_v.swapaxes(-1, -2) - (d_o * o).sum(-1, keepdims=True))
