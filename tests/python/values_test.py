@@ -7,7 +7,7 @@ import numpy as np
 import fmha
 from common import random_arrays
 from fmha import values
-from fmha.layer.runner import KEYWORDS
+from fmha.layer.keywords import KEYWORDS
 from fmha_utils import FmhaProblem, FmhaRunner
 
 PROBLEM = FmhaProblem(batch=2, nhead_q=2, nhead_k=2, seqlen_q=16, seqlen_k=16, hdim_q=32, hdim_v=32)
@@ -46,11 +46,31 @@ class Runs(unittest.TestCase):
     def test_backward(self):
         lse = np.zeros((2, 2, 16), np.float32)
         refused = 0
-        for name in ("mask_type", "bias_type", "has_dropout", "has_dbias", "is_deterministic", "is_group_mode", "data_type", "p_drop", "scale",
-                     "seqstart_q", "window_left", "sink_logit", "perm"):
+        for name in (*sorted(KEYWORDS), "mask_type", "bias_type", "has_dropout", "has_dbias", "is_deterministic", "is_group_mode", "data_type",
+                     "is_store_randval"):
             for value in STRANGE:
                 refused += self.one_sentence(self.runner.run_bwd(Q, K, V, Q, lse, Q, PROBLEM, **{name: value}), ("bwd", name, value))
-        self.assertGreater(refused, 150)
+        self.assertGreater(refused, 400)
+
+    def test_arrays_of_backward(self):
+        for place in range(6):
+            for value in (*STRANGE, None):
+                for told in ({}, {"is_group_mode": 1}, {"is_group_mode": 1, "perm": 0}):
+                    arrays = [Q, K, V, Q, np.zeros((2, 2, 16), np.float32), Q]
+                    if "perm" in told:
+                        arrays = [array.swapaxes(1, 2) if array.ndim == 4 else array for array in arrays]
+                    arrays[place] = value
+                    self.assertTrue(self.one_sentence(self.runner.run_bwd(*arrays, PROBLEM, **told), (place, value, told)), (place, value, told))
+
+    def test_caches(self):
+        for name in ("k_cache", "v_cache", "cache_seqlens", "block_table"):
+            for value in STRANGE:
+                if name == "cache_seqlens" and isinstance(value, list) and value:
+                    continue  # which is right
+                for paged in (0, 1):
+                    told = {"k_cache": K, "v_cache": V, "cache_seqlens": [0, 0], "seqlen_knew": 2, "paged_kv": paged, name: value}
+                    call = (name, value, paged)
+                    self.assertTrue(self.one_sentence(self.runner.run(Q, K[:, :, :2], V[:, :, :2], PROBLEM, api_family="appendkv", **told), call), call)
 
     def test_arrays(self):
         for place in range(3):

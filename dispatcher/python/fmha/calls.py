@@ -3,6 +3,7 @@ packed last axis) is made in a copy. Axes are named by letters: b entries, h hea
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -212,10 +213,10 @@ class Call:
             if scale is None:
                 raise ValueError(f"qscale needs {name}")
             if part.qscale == 1:
-                if np.size(scale) != 1:
-                    raise ValueError(f"{name} has {np.size(scale)} values; one factor belongs to the whole tensor")
-                one = np.asarray(scale, np.float32).reshape(1)
-                setattr(part, name, self.context.lib.tensor(self.array(one, np.float32, name, 1)))
+                view = view_of(scale)
+                if math.prod(view.shape) != 1:
+                    raise ValueError(f"{name} has {math.prod(view.shape)} values; one factor belongs to the whole tensor")
+                setattr(part, name, self.context.lib.tensor(self.array(view, np.float32, name, *view.shape)))
                 continue
             require_shape(name, scale, *shapes[name])
             setattr(part, name, self.tensor(scale, "bhsd", formats.E8M0) if part.qscale == 4 else self.tensor(scale, "bhs", FP32))

@@ -173,7 +173,7 @@ def _wishes(config: Any) -> list[tuple[str, Any, Callable[[dict[str, Any]], bool
     equal("is_deterministic", bool(config.deterministic), ("bwd_dq_dk_dv", "bwd_convert_dq"))
     equal("is_store_randval", "storerandval" in known("dropout_variant", config.dropout_variant, _DROPOUTS), ("bwd_dq_dk_dv",))
     for what, wish in (("has_sink", config.sink), ("skip_min_seqlen_q", config.skip_min_seqlen_q)):
-        if wish and family in _ATTENDS:
+        if wish and family in _MAIN:
             wishes.append((what, True, lambda kernel, what=what: kernel["signature"][what]))
     return wishes
 

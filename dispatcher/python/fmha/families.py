@@ -69,7 +69,8 @@ def _table(extents: Extents, keys: int) -> tuple[int, int, int, int]:
 
 
 def _table_over_pages(extents: Extents, bias: Any, keys: int | None) -> tuple[int, int, int, int]:
-    """The same over a cache whose longest entry has `keys`, if that is known: a bias may have any columns from there to the room of an entry."""
+    """The same where the longest entry has `keys`, if that is known: a bias may have any columns from there to the room of an entry, or to all
+    packed keys."""
     if bias is None or keys is None or not view_of(bias).shape:
         return _table(extents, extents.keys)
     columns = view_of(bias).shape[-1]
@@ -153,7 +154,8 @@ def splitkv(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
         extents, axes = _attends(call, q, k, v, layout, False, with_keys(lengths, seqlens_k))
     call.args.num_splits = num_splits
     call.mask(mask, window, sink)
-    table = _table_over_pages(extents, bias, None if block_table is None else longest({"seqlen_k": seqlens_k}, "k"))
+    packed = call.args.shape.max_seqlen_k if extents.group else None
+    table = _table_over_pages(extents, bias, packed if block_table is None else longest({"seqlen_k": seqlens_k}, "k"))
     call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, table, scale_o)
     call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
     _outputs(call, extents, axes, out, lse)

@@ -137,7 +137,10 @@ _DTYPES = {(0, 8): "i1", (0, 16): "i2", (0, 32): "i4", (0, 64): "i8", (1, 8): "u
 
 
 def _dlpack_view(array: Any) -> View:
-    capsule = array.__dlpack__()
+    try:
+        capsule = array.__dlpack__()
+    except (BufferError, RuntimeError) as error:  # PyTorch's answer for what needs a gradient
+        raise ValueError(f"{type(array).__name__} does not lend its memory: {error}") from error
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     told = _DlTensor.from_address(pointer_of(capsule, b"dltensor"))

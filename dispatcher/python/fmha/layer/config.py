@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 from fmha.arch import FALLBACK
-from fmha.values import whole_number
+from fmha.values import flag, whole_number
 
 
 @dataclass
@@ -201,7 +201,7 @@ def checked_config(config: Any) -> FmhaKernelConfig:
         value, kind = getattr(config, field.name), type(field.default)
         if kind is str and (not isinstance(value, str) or (field.name == "gfx_arch" and not value)):
             raise ValueError(f"{field.name} is {value!r}; a text such as {field.default or 'no'!r} is needed")
-        values[field.name] = str(value) if kind is str else kind(whole_number(field.name, value))
+        values[field.name] = (str(value) if kind is str else flag(field.name, value) if kind is bool else whole_number(field.name, value))
     return FmhaKernelConfig(**values)
 
 

@@ -77,13 +77,11 @@ class FmhaDispatcherLib:
         """(status, milliseconds) of attention over dense [B,H,S,D] host memory. `keywords` are those of `FmhaRunner.run`: a bias, a
         soft-cap and dropout need their data. The head sizes are those of `prob`; LSE is computed and not returned."""
         def run(runner: FmhaRunner) -> float:
-            for name, asked, own in (("traits_hdim_q", traits_hdim_q, prob.hdim_q), ("traits_hdim_v", traits_hdim_v, prob.hdim_v)):
-                if asked not in (0, own):
-                    raise ValueError(f"{name} is {asked}, and the arrays have {own} channels; allowed: 0 and {own}")
             kind = formats.data_type(data_type, runner.arch)
             arrays = [_array(pointer, shape, kind.inputs)
                       for pointer, shape in ((q, prob.q_shape()), (k, prob.k_shape()), (v, prob.v_shape()))]
-            result = runner.run(*arrays, prob, mask_type, bias_type, has_lse, has_dropout, data_type=data_type, **keywords)
+            result = runner.run(*arrays, prob, mask_type, bias_type, has_lse, has_dropout, data_type=data_type, traits_hdim_q=traits_hdim_q,
+                                traits_hdim_v=traits_hdim_v, **keywords)
             return self._checked(result, ((o, prob.o_shape(), kind.output),))
 
         return self._status(run)

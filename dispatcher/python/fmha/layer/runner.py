@@ -3,59 +3,23 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from typing import Any, Callable
 
 import numpy as np
 
 from fmha import families, formats
-from fmha.calls import BIASES, KV_LAYOUTS, KV_LOOKUPS, MASKS, QSCALES, ROPES, Call
+from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, MASKS, QSCALES, ROPES, Call
+from fmha.extents import require_shape
 from fmha.layer import shapes
 from fmha.layer.config import FmhaKernelConfig, FmhaProblem, checked_problem
+from fmha.layer.keywords import API_FAMILIES, given, refuse_other_layouts, refuse_others_data, stored_bytes, wishes
 from fmha.layer.quantize import quantised
 from fmha.layer.results import FmhaResult
 from fmha.library import Context, Error
-from fmha.tensors import view_of
-from fmha.values import flag, number_of, real_number, shown, text, whole_number
+from fmha.tensors import numpy_of, view_of
+from fmha.values import flag, number_of, shown, text, whole_number
 
-API_FAMILIES = {"fwd": "fwd", "splitkv": "splitkv", "fwd_splitkv": "splitkv", "pagedkv": "pagedkv", "fwd_pagedkv": "pagedkv",
-                "appendkv": "appendkv", "fwd_appendkv": "appendkv", "batch_prefill": "batch_prefill"}
-KEYWORDS = frozenset("""is_v_rowmajor perm is_group_mode window_left window_right traits_hdim_q traits_hdim_v num_splits paged_kv
-    page_size seqlen_knew rope_type kv_layout kv_lookup skip_min_seqlen_q qscale_type verify_fp8 scale bias alibi_slopes logits_soft_cap
-    p_drop seed offset sink_size sink_logit lse randval seqstart_q seqstart_k seqlen_q seqlen_k max_seqlen_q max_seqlen_k min_seqlen_q
-    block_table seqlens_k k_cache v_cache cache_seqlens rotary_cos rotary_sin q_descale k_descale v_descale kv_indptr
-    kv_page_indices kv_last_page_lens stream q_rotate""".split())
-
-Planned = tuple[Call, Callable[[Any], Any]]  # a call, and a function that brings its output into the caller's layout
-
-# Keywords that bring data, and which families take them. The dispatcher's clients give every family all settings, such as
-# num_splits; data that a family has no place for would be left out of the result.
-_SCORES = "bias alibi_slopes logits_soft_cap sink_logit sink_size lse seqstart_q seqlens_k"
-_LENGTHS = "seqstart_k seqlen_q seqlen_k max_seqlen_q max_seqlen_k min_seqlen_q"
-_DESCALES = "q_descale k_descale v_descale"
-_DATA = {name: frozenset(words.split()) for name, words in {
-    "fwd": f"{_SCORES} {_LENGTHS} {_DESCALES} p_drop randval", "splitkv": f"{_SCORES} {_LENGTHS} {_DESCALES} block_table",
-    "pagedkv": f"{_SCORES} {_DESCALES} block_table",
-    "batch_prefill": f"{_SCORES} {_DESCALES} block_table kv_indptr kv_page_indices kv_last_page_lens",
-    "appendkv": "k_cache v_cache cache_seqlens rotary_cos rotary_sin block_table",
-    "bwd": f"bias alibi_slopes sink_logit seqstart_q seqlens_k {_LENGTHS} p_drop randval"}.items()}
-_ALL_DATA = frozenset().union(*_DATA.values())
-
-
-def _given(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Without those that are None, which clients give for what they do not have."""
-    return {name: value for name, value in keywords.items() if value is not None}
-
-
-def _is_given(value: Any) -> bool:
-    return value is not None and not (isinstance(value, (bool, int, float)) and value == 0)
-
-
-def _refuse_others_data(family: str, keywords: dict[str, Any]) -> None:
-    """Raises ValueError for data that this family has no place for."""
-    for name in sorted(_ALL_DATA - _DATA[family]):
-        if _is_given(keywords.get(name)):
-            raise ValueError(f"{family} takes no {name}; allowed: {', '.join(sorted(_DATA[family]))}")
+Planned = tuple[Call, shapes.Unpack]  # a call, and how its outputs come into the caller's layout
 
 
 class FmhaRunner:
@@ -134,8 +98,8 @@ class FmhaRunner:
         [B,S,H,D]; with seqstart_q and seqstart_k, [tokens,H,D]. Never raises for a call that fails: `error` says why."""
         wish = {"mask_type": mask_type, "bias_type": bias_type, "has_lse": has_lse, "has_dropout": has_dropout,
                 "has_logits": has_logits, "has_sink": has_sink, "has_skip": has_skip, "data_type": data_type}
-        given = _given(keywords)
-        return self._guarded("Kernel", lambda: self._run(Q, K, V, checked_problem(prob), api_family, wish, given))
+        said = given(keywords)
+        return self._guarded("Kernel", lambda: self._run(Q, K, V, checked_problem(prob), api_family, wish, said))
 
     def run_bwd(self, Q: Any, K: Any, V: Any, out: Any, LSE: Any, dO: Any, prob: FmhaProblem, data_type: str | None = None,
                 mask_type: Any = None, bias_type: Any = None, has_dropout: Any = None, has_dbias: Any = None,
@@ -144,8 +108,8 @@ class FmhaRunner:
         """(dQ, dK, dV) from forward's output and LSE [B,Hq,Sq], natural logarithm. tile_n0 is the kernel's own."""
         wish = {"mask_type": mask_type, "bias_type": bias_type, "has_dropout": has_dropout, "data_type": data_type}
         more = {"dbias": has_dbias, "deterministic": is_deterministic, "group": is_group_mode, "randval": is_store_randval}
-        given = _given(keywords)
-        return self._guarded("BWD kernel", lambda: self._run_bwd(Q, K, V, out, LSE, dO, checked_problem(prob), wish, more, given))
+        said = given(keywords)
+        return self._guarded("BWD kernel", lambda: self._run_bwd(Q, K, V, out, LSE, dO, checked_problem(prob), wish, more, said))
 
     def _guarded(self, what: str, run: Callable[[], FmhaResult]) -> FmhaResult:
         with self._lock:
@@ -156,34 +120,6 @@ class FmhaRunner:
             except (ValueError, TypeError, RuntimeError, MemoryError) as error:
                 return FmhaResult(False, error=f"{what} failed: {error}")
 
-    def _flags(self, wish: dict[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
-        """Every wish, from the call or else from the configuration, and the keywords of `families` that they mean."""
-        for name in sorted(set(keywords) - KEYWORDS):
-            warnings.warn(f"FmhaRunner.run ignores {name}; known keywords: {', '.join(sorted(KEYWORDS))}", stacklevel=5)
-        config = self.config or FmhaKernelConfig()
-        configured = {"mask_type": config.mask, "bias_type": config.bias, "has_lse": config.lse, "has_dropout": config.dropout,
-                      "has_logits": config.logits, "has_sink": False, "has_skip": False, "data_type": config.data_type}
-        wish = {name: configured[name] if value is None else value for name, value in wish.items()}
-        wish |= {name: flag(name, value) for name, value in wish.items() if name.startswith("has_")}
-        text("data_type", wish["data_type"])
-        mask, bias = number_of(wish["mask_type"], MASKS, "mask_type"), number_of(wish["bias_type"], BIASES, "bias_type")
-        needs = (("has_dropout", "p_drop"), ("has_logits", "logits_soft_cap"))
-        for name, datum in needs:
-            if wish.get(name, False) != (real_number(datum, keywords.get(datum, 0)) != 0):
-                raise ValueError(f"{name} is {int(wish.get(name, False))}, and {datum} is {keywords.get(datum, 'not given')}; they go together")
-        for number, datum in ((1, "bias"), (2, "alibi_slopes")):
-            if (bias == number) != (keywords.get(datum) is not None):
-                raise ValueError(f"bias_type is {bias}, and {datum} is {'given' if bias != number else 'not given'}; they go together")
-        if wish.get("has_sink") and not whole_number("sink_size", keywords.get("sink_size", 0)) and keywords.get("sink_logit") is None:
-            raise ValueError("has_sink needs sink_size or sink_logit")
-        left, right = keywords.get("window_left", -1), keywords.get("window_right", -1)
-        if mask in (1, 2) and left == -1 and right == -1:
-            right = 0  # the mask alone means causal
-        options = {"data_type": wish["data_type"], "mask": mask, "window": (left, right), "scale": keywords.get("scale"),
-                   "bias": keywords.get("bias"), "alibi_slopes": keywords.get("alibi_slopes"), "stream": keywords.get("stream"),
-                   "sink_logit": keywords.get("sink_logit")}
-        return wish | {"options": options}
-
     def _run(self, q: Any, k: Any, v: Any, prob: FmhaProblem, api: str | None, wish: dict[str, Any],
              keywords: dict[str, Any]) -> FmhaResult:
         family = text("api_family", api if api is not None else self.config.family if self.config is not None else "fwd")
@@ -192,20 +128,20 @@ class FmhaRunner:
                              + ("; gradients are run_bwd's" if family.startswith("bwd") else ""))
         context = self._opened()
         name = API_FAMILIES[family]
-        _refuse_others_data(name, keywords)
-        wish = self._flags(wish, keywords)
+        refuse_others_data(name, keywords)
+        wish = wishes(name, self.config, wish, keywords)
+        refuse_other_layouts(name, prob, keywords)
         if name == "appendkv":
             return self._append(context, q, k, v, prob, wish, keywords)
         wish["options"] |= {"lse": flag("lse", keywords.get("lse", wish["has_lse"])), "soft_cap": keywords.get("logits_soft_cap", 0.0),
                             "sink": keywords.get("sink_size", 0)}
         call, unpack = getattr(self, f"_{name}")(context, q, k, v, prob, wish["options"], keywords)
         call.run(self.WARM_UP, self.REPEATS)
-        output = unpack(call.output("o"))
         result = self._timed(call, prob, wish["options"], products=1)
-        result.output = output
+        result.output = unpack.rows(call.output("o"))
         for extra in ("lse", "randval"):
             if extra in call.outputs:
-                setattr(result, extra, call.output(extra))
+                setattr(result, extra, unpack.heads(call.output(extra)))
         return result
 
     def _group(self, keywords: dict[str, Any]) -> bool:
@@ -213,23 +149,27 @@ class FmhaRunner:
         return flag("is_group_mode", keywords.get("is_group_mode", configured)) or keywords.get("seqstart_q") is not None
 
     def _placed(self, q: Any, k: Any, v: Any, prob: FmhaProblem, keywords: dict[str, Any], v_column: bool = False) -> tuple:
-        """Q, K and V as a family takes them, their layout and lengths, and a function that brings the output into the caller's layout."""
+        """Q, K and V as a family takes them; their layout, their lengths and a bias that is packed as they are; and how outputs come back."""
         heads_first = flag("perm", keywords.get("perm", 1))
-        lengths = {name: keywords[name] for name in ("seqstart_q", "seqstart_k", "seqlen_q", "seqlen_k", "max_seqlen_q", "max_seqlen_k",
-                                                     "min_seqlen_q") if keywords.get(name) is not None}
-        if keywords.get("seqlens_k") is not None:
-            lengths["seqlen_k"] = keywords["seqlens_k"]
+        if "seqlens_k" in keywords and "seqlen_k" in keywords:
+            raise ValueError("seqlens_k and seqlen_k are both given; at most one is allowed")
+        lengths = {name.replace("seqlens", "seqlen"): keywords[name] for name in
+                   ("seqstart_q", "seqstart_k", "seqlen_q", "seqlen_k", "seqlens_k", "max_seqlen_q", "max_seqlen_k", "min_seqlen_q")
+                   if name in keywords}
         is_packed = "seqstart_q" in lengths
         shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, heads_first, v_column, is_packed))
         if is_packed:
-            return (q, k, v), {"layout": "shd", **lengths}, lambda o: o
+            return (q, k, v), {"layout": "shd", **lengths}, shapes.Unpack()
         if not self._group(keywords):
-            return (q, k, v), {"layout": "bhsd" if heads_first else "bshd", **lengths}, lambda o: o
-        if not heads_first or v_column:
-            raise ValueError("is_group_mode packs [B,H,S,D] arrays; for others give packed arrays with seqstart_q and seqstart_k")
-        lengths |= {"seqstart_q": shapes.evenly(prob.batch, prob.seqlen_q), "seqstart_k": shapes.evenly(prob.batch, prob.seqlen_k)}
+            return (q, k, v), {"layout": "bhsd" if heads_first else "bshd", **lengths}, shapes.Unpack()
+        if v_column:
+            raise ValueError("is_group_mode packs V [B,H,S,D]; give column-major values packed, with seqstart_q and seqstart_k")
+        if not heads_first:
+            q, k, v = (shapes.turned(array) for array in (q, k, v))
+        lengths |= {"seqstart_q": shapes.evenly(prob.batch, prob.seqlen_q), "seqstart_k": shapes.evenly(prob.batch, prob.seqlen_k),
+                    "bias": shapes.packed_table(keywords.get("bias"), prob)}
         return (tuple(shapes.packed(array) for array in (q, k, v)), {"layout": "shd", **lengths},
-                lambda o: shapes.unpacked(o, prob.batch))
+                shapes.Unpack(prob.batch, not heads_first))
 
     def _fwd(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
              keywords: dict[str, Any]) -> Planned:
@@ -240,22 +180,30 @@ class FmhaRunner:
         scales = self._scales(keywords)
         if options["data_type"].startswith("mx") and number_of(scales["qscale"], QSCALES, "qscale_type") == 0:
             scales["qscale"] = "mx"
-        return families.forward(context, self.arch, *arrays, v_column=column, randval=randval, dropout=drop, **scales, **placed,
-                                **options), unpack
+        return families.forward(context, self.arch, *arrays, v_column=column, randval=randval, dropout=drop, **scales,
+                                **(options | placed)), unpack
 
     def _splitkv(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
                  keywords: dict[str, Any]) -> Planned:
         splits = keywords.get("num_splits", 4)
-        if flag("paged_kv", keywords.get("paged_kv", self.config.paged_kv if self.config else 0)):
+        if self._paged(keywords):
             arrays, placed, unpack = self._paged_arrays(q, k, v, prob, keywords)
         else:
             arrays, placed, unpack = self._placed(q, k, v, prob, keywords)
-        return families.splitkv(context, self.arch, *arrays, num_splits=splits, **self._scales(keywords), **placed, **options), unpack
+        return families.splitkv(context, self.arch, *arrays, num_splits=splits, **self._scales(keywords), **(options | placed)), unpack
 
     def _pagedkv(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
                  keywords: dict[str, Any]) -> Planned:
         arrays, placed, unpack = self._paged_arrays(q, k, v, prob, keywords)
-        return families.paged(context, self.arch, *arrays, **self._scales(keywords), **placed, **options), unpack
+        return families.paged(context, self.arch, *arrays, **self._scales(keywords), **(options | placed)), unpack
+
+    def _paged(self, keywords: dict[str, Any]) -> bool:
+        """Whether the call is over pages, as it says, or the configuration, or a table that is there."""
+        has_table = keywords.get("block_table") is not None
+        paged = flag("paged_kv", keywords.get("paged_kv", has_table or (self.config is not None and self.config.paged_kv)))
+        if has_table and not paged:
+            raise ValueError("paged_kv is 0, and block_table is given; they go together")
+        return paged
 
     def _scales(self, keywords: dict[str, Any]) -> dict[str, Any]:
         """How 8-bit inputs are scaled: by the call, else by the configuration."""
@@ -270,23 +218,29 @@ class FmhaRunner:
 
     def _paged_arrays(self, q: Any, k: Any, v: Any, prob: FmhaProblem, keywords: dict[str, Any]) -> tuple:
         """K and V as pages: those of the caller with block_table, else cut from [B,H,S,D] in pages of at least 128 keys."""
+        heads_first = flag("perm", keywords.get("perm", 1))
+        expected = shapes.expected_shapes(prob, heads_first, False, False)
         if keywords.get("block_table") is not None:
             placed = {"block_table": keywords["block_table"], "seqlens_k": keywords.get("seqlens_k")}
             if keywords.get("seqstart_q") is not None:
-                return (q, k, v), {"layout": "shd", "seqstart_q": keywords["seqstart_q"], **placed}, lambda o: o
-            shapes.check_shapes({"Q": q}, {"Q": prob.q_shape()})
-            return (q, k, v), {"layout": "bhsd", **placed}, lambda o: o
+                return (q, k, v), {"layout": "shd", "seqstart_q": keywords["seqstart_q"], **placed}, shapes.Unpack()
+            shapes.check_shapes({"Q": q}, expected)
+            return (q, k, v), {"layout": "bhsd" if heads_first else "bshd", **placed}, shapes.Unpack()
         if keywords.get("seqstart_q") is not None:
             raise ValueError("seqstart_q packs the rows of Q; it needs K and V in pages, and a block_table")
-        shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, True, False, False))
+        shapes.check_shapes({"Q": q, "K": k, "V": v}, expected)
+        if not heads_first:
+            q, k, v = (shapes.turned(array) for array in (q, k, v))
         size = self._page_size(keywords, 128)
         lengths = keywords.get("seqlens_k", np.full(prob.batch, prob.seqlen_k, np.int32))
+        if (most := shapes.most("seqlen_k", lengths)) > prob.seqlen_k:  # the rest of a page would count
+            raise ValueError(f"seqlens_k has {most}; K has {prob.seqlen_k} keys an entry")
         placed = {"block_table": shapes.identity_table(prob.batch, prob.seqlen_k, size), "seqlens_k": lengths}
         pages = (shapes.paged(k, size), shapes.paged(v, size))
         if not self._group(keywords):
-            return (q, *pages), {"layout": "bhsd", **placed}, lambda o: o
-        placed["seqstart_q"] = shapes.evenly(prob.batch, prob.seqlen_q)
-        return (shapes.packed(q), *pages), {"layout": "shd", **placed}, lambda o: shapes.unpacked(o, prob.batch)
+            return (q, *pages), {"layout": "bhsd", **placed}, shapes.Unpack(0, not heads_first)
+        placed |= {"seqstart_q": shapes.evenly(prob.batch, prob.seqlen_q), "bias": shapes.packed_table(keywords.get("bias"), prob)}
+        return (shapes.packed(q), *pages), {"layout": "shd", **placed}, shapes.Unpack(prob.batch, not heads_first)
 
     def _batch_prefill(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
                        keywords: dict[str, Any]) -> Planned:
@@ -299,16 +253,18 @@ class FmhaRunner:
         scales = {name: keywords.get(name) for name in ("q_descale", "k_descale", "v_descale")}
         tables = ("block_table", "seqlens_k", "kv_indptr", "kv_page_indices", "kv_last_page_lens")
         named = {name: keywords[name] for name in tables if keywords.get(name) is not None}
-        unpack = lambda o: o
+        unpack, heads_first = shapes.Unpack(), flag("perm", keywords.get("perm", 1))
         if "block_table" in named or "kv_indptr" in named:
             if keywords.get("seqstart_q") is None:
                 raise ValueError("a table of pages needs seqstart_q: where the rows of each entry begin in Q [tokens, heads, channels]")
             rows, starts, pages = q, keywords["seqstart_q"], (k, v)
         elif named or keywords.get("seqstart_q") is not None:
-            given = next(iter(named), "seqstart_q")
-            raise ValueError(f"{given} belongs to K and V in pages, which need kv_indptr or block_table")
+            alone = next(iter(named), "seqstart_q")
+            raise ValueError(f"{alone} belongs to K and V in pages, which need kv_indptr or block_table")
         else:
-            shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, True, False, False))
+            shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, heads_first, False, False))
+            if not heads_first:
+                q, k, v = (shapes.turned(array) for array in (q, k, v))
             starts = shapes.evenly(prob.batch, prob.seqlen_q)
             table = shapes.identity_table(prob.batch, prob.seqlen_k, size)
             element = formats.data_type(options["data_type"], self.arch).inputs
@@ -323,11 +279,36 @@ class FmhaRunner:
             else:
                 named = {"kv_indptr": shapes.evenly(prob.batch, table.shape[1]), "kv_page_indices": table.reshape(-1),
                          "kv_last_page_lens": np.full(prob.batch, (prob.seqlen_k - 1) % size + 1, np.int32)}
-            unpack = lambda o: shapes.unpacked(o, prob.batch)
+            unpack = shapes.Unpack(prob.batch, not heads_first)
+            options = {**options, "bias": shapes.packed_table(options["bias"], prob)}
         call = families.batch_prefill(context, self.arch, rows, *pages, page_size=size, page_count=view_of(pages[0]).shape[0],
                                       seqstart_q=starts, kv_layout=layout, max_seqlen_k=prob.seqlen_k, qscale=qscale, **scales, **named,
                                       **options)
         return call, unpack
+
+    def _caches(self, k: Any, v: Any, prob: FmhaProblem, keywords: dict[str, Any]) -> tuple[list[Any], Any, Any, int]:
+        """Copies of the caller's caches, or else empty ones as long as the new tokens; the keys that entries have; the table, of pages of the
+        caller or of those that caches [B,H,S,D] are cut into; and how many keys such caches have, else 0."""
+        said = [name for name in ("k_cache", "v_cache", "cache_seqlens") if name in keywords]
+        if said and len(said) < 3:
+            raise ValueError(f"{' and '.join(said)} given without the rest of k_cache, v_cache and cache_seqlens; they go together")
+        table, lengths = keywords.get("block_table"), keywords.get("cache_seqlens", np.zeros(prob.batch, np.int32))
+        if table is not None and not said:
+            raise ValueError("block_table needs k_cache and v_cache, which are the pages, and cache_seqlens")
+        if said:
+            caches = [array if shapes.is_device(array) else np.array(numpy_of(view_of(array)))
+                      for array in (keywords["k_cache"], keywords["v_cache"])]
+        else:
+            caches = [np.zeros(view_of(array).shape, view_of(array).dtype) for array in (k, v)]
+        if not self._paged(keywords) or table is not None:
+            return caches, lengths, table, 0
+        require_shape("k_cache", caches[0], prob.batch, prob.nhead_k, None, prob.hdim_q)
+        keys, tokens = view_of(caches[0]).shape[2], view_of(k).shape[2]
+        require_shape("v_cache", caches[1], prob.batch, prob.nhead_k, keys, prob.hdim_v)
+        if (most := shapes.most("cache_seqlens", lengths)) + tokens > keys:  # the rest of a page would take them
+            raise ValueError(f"an entry has {most} keys and is to get {tokens}; its cache has room for {keys}")
+        size = self._page_size(keywords, 128)
+        return [shapes.paged(cache, size) for cache in caches], lengths, shapes.identity_table(prob.batch, keys, size), keys
 
     def _append(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, wish: dict[str, Any],
                 keywords: dict[str, Any]) -> FmhaResult:
@@ -335,21 +316,26 @@ class FmhaRunner:
         tokens = whole_number("seqlen_knew", keywords.get("seqlen_knew", prob.seqlen_k))
         new = {"K": (prob.batch, prob.nhead_k, tokens, prob.hdim_q), "V": (prob.batch, prob.nhead_k, tokens, prob.hdim_v)}
         shapes.check_shapes({"K": k, "V": v}, new)
-        caches = [keywords.get(name) for name in ("k_cache", "v_cache")]
-        if caches[0] is None:
-            caches = [np.zeros(np.asarray(array).shape, np.asarray(array).dtype) for array in (k, v)]
-        else:
-            caches = [cache if shapes.is_device(cache) else np.array(cache) for cache in caches]
+        if wish["has_lse"]:
+            raise ValueError("has_lse is 1, and appendkv computes no LSE; allowed: 0")
+        caches, lengths, table, keys = self._caches(k, v, prob, keywords)
         rope = keywords.get("rope_type", self.config.rope if self.config else 0)
-        rotated = q if flag("q_rotate", keywords.get("q_rotate", number_of(rope, ROPES, "rope_type") != 0)) else None
-        rotated = rotated if rotated is None or shapes.is_device(rotated) else np.array(rotated)
+        rotates = number_of(rope, ROPES, "rope_type") != 0
+        for name in ("rotary_cos", "rotary_sin"):
+            if rotates != (keywords.get(name) is not None):
+                raise ValueError(f"rope_type is {shown(rope)}, and {name} is {'not given' if rotates else 'given'}; they go together")
+        rotated = q if flag("q_rotate", keywords.get("q_rotate", rotates)) else None
+        if rotated is not None:
+            shapes.check_shapes({"Q": q}, {"Q": prob.q_shape()})
+            rotated = rotated if shapes.is_device(rotated) else np.array(numpy_of(view_of(rotated)))
         call = families.append(context, self.arch, *caches, k, v, data_type=wish["data_type"], q=rotated, nhead_q=prob.nhead_q,
-                               seqlens_k=keywords.get("cache_seqlens", np.zeros(prob.batch, np.int32)), rope=rope,
+                               seqlens_k=lengths, rope=rope,
                                rotary_cos=keywords.get("rotary_cos"), rotary_sin=keywords.get("rotary_sin"),
-                               has_mask=bool(number_of(wish["mask_type"], MASKS, "mask_type")), block_table=keywords.get("block_table"),
-                               stream=keywords.get("stream"))
+                               has_mask=bool(number_of(wish["mask_type"], MASKS, "mask_type")), block_table=table, stream=keywords.get("stream"))
         call.run(0, 1)  # once: it works in place
         host = {name: cache if shapes.is_device(cache) else call.output(name) for name, cache in zip("kv", caches)}
+        if keys:
+            host = {name: shapes.unpaged(pages, prob.batch, keys) for name, pages in host.items()}
         result = FmhaResult(True, np.zeros(prob.o_shape(), np.float32), call.milliseconds, kernel=call.kernel, k_cache=host["k"],
                             v_cache=host["v"])
         if rotated is not None:
@@ -360,27 +346,34 @@ class FmhaRunner:
                  more: dict[str, Any], keywords: dict[str, Any]) -> FmhaResult:
         config = self.config or FmhaKernelConfig()
         context = self._opened()
-        _refuse_others_data("bwd", keywords)
-        options = self._flags({**wish, "has_lse": False, "has_logits": False, "has_sink": False}, keywords)["options"]
-        if flag("is_group_mode", more["group"]) or (more["group"] is None and config.mode == "group"):
-            keywords = {**keywords, "is_group_mode": 1}
+        refuse_others_data("bwd", keywords)
+        options = wishes("bwd", self.config, wish, keywords)["options"]
+        refuse_other_layouts("bwd", prob, keywords)
+        randval = stored_bytes(self.config, more["randval"], keywords)
+        if more["group"] is not None:
+            keywords = {**keywords, "is_group_mode": more["group"]}
         (q, k, v), placed, unpack = self._placed(q, k, v, prob, keywords)
-        if placed["layout"] == "shd" and keywords.get("seqstart_q") is None:
-            o, d_o = shapes.packed(o), shapes.packed(d_o)
-            lse = np.ascontiguousarray(np.asarray(lse, np.float32).swapaxes(0, 1)).reshape(prob.nhead_q, -1)
+        if unpack.entries:
+            turn = shapes.turned if unpack.turned else lambda array: array
+            b, h, s, d = prob.o_shape()
+            for what, array, shape in (("out", o, (b, s, h, d) if unpack.turned else (b, h, s, d)),
+                                       ("dO", d_o, (b, s, h, d) if unpack.turned else (b, h, s, d)), ("LSE", lse, (b, h, s))):
+                require_shape(what, array, *shape)
+            o, d_o, lse = shapes.packed(turn(o)), shapes.packed(turn(d_o)), shapes.packed_heads(lse, prob.batch)
+            randval = shapes.packed_table(randval, prob)
         drop = (keywords.get("p_drop", 0.0), keywords.get("seed", 0), keywords.get("offset", 0))
         wants = {name: flag(name, configured if more[name] is None else more[name])
                  for name, configured in (("dbias", config.dbias), ("deterministic", config.deterministic))}
-        call = families.backward(context, self.arch, q, k, v, o, lse, d_o, dropout=drop, randval=keywords.get("randval"), **wants,
-                                 **placed, **options)
+        wants["d_sink"] = keywords.get("sink_logit") is not None
+        call = families.backward(context, self.arch, q, k, v, o, lse, d_o, dropout=drop, randval=randval, **wants, **(options | placed))
         call.run(0, 1)  # once: gradients are added to what a launch finds
         result = self._timed(call, prob, options, products=2.5)
-        gradients = [unpack(call.output(name)) for name in ("dq", "dk", "dv")]
+        gradients = [unpack.rows(call.output(name)) for name in ("dq", "dk", "dv")]
         heads_axis = "shd" if gradients[0].ndim == 3 else "bhsd" if keywords.get("perm", 1) else "bshd"
         result.output = (gradients[0], *(families.shared_heads(array, prob.nhead_k, heads_axis) for array in gradients[1:]))
-        for extra in ("dbias", "d_sink"):
+        for extra, told in (("dbias", unpack.heads), ("d_sink", np.asarray)):
             if extra in call.outputs:
-                setattr(result, extra, call.output(extra))
+                setattr(result, extra, told(call.output(extra)))
         return result
 
     def _timed(self, call: Call, prob: FmhaProblem, options: dict[str, Any], products: float) -> FmhaResult:
