@@ -17,6 +17,7 @@ from fmha.layer.contract import validate_batch_prefill_input_dtypes as _validate
 from fmha.layer.cpu import cpu_attention_bwd, cpu_attention_fwd, cpu_attention_fwd_with_intermediates
 from fmha.layer.dispatcher_lib import FmhaDispatcherLib
 from fmha.layer.jit import FmhaRegistry, setup_fmha_dispatcher, setup_multiple_fmha_dispatchers
+from fmha.layer.live import release_all
 from fmha.layer.quantize import quantize_pack_per_token_head, quantize_pack_pertensor
 from fmha.layer.results import FmhaResult, FmhaSetupResult, FmhaValidator
 from fmha.layer.runner import FmhaRunner
@@ -78,8 +79,11 @@ def _bf16_to_float32(bits: np.ndarray) -> np.ndarray:
 
 
 def cleanup_fmha() -> None:
-    """Does nothing: runners free what they hold when they go. Here for clients that call it."""
+    """Frees what all live runners hold, after the runs that they are in: they fail from then on as after their own `cleanup`, and new
+    set-ups work. Never raises."""
+    release_all()
 
 
 def reset_for_example() -> None:
-    """Does nothing: runners share no state. Here for clients that call it."""
+    """The same, under the name that examples call before they begin."""
+    release_all()

@@ -5,11 +5,13 @@ import gc
 import threading
 import unittest
 import warnings
+import weakref
 
 import numpy as np
 
 from common import causal, random_arrays, softmax_attention, softmax_gradients
-from fmha_utils import FmhaDispatcherLib, FmhaKernelConfig, FmhaProblem, FmhaRunner, FmhaValidator, cpu_attention_fwd, setup_fmha_dispatcher
+from fmha_utils import (FmhaDispatcherLib, FmhaKernelConfig, FmhaProblem, FmhaRunner, FmhaValidator, cleanup_fmha, cpu_attention_fwd,
+                        reset_for_example, setup_fmha_dispatcher, setup_multiple_fmha_dispatchers)
 from fmha import formats
 
 PROBLEM = FmhaProblem(batch=2, nhead_q=4, nhead_k=2, seqlen_q=33, seqlen_k=50, hdim_q=64, hdim_v=64)
@@ -189,6 +191,11 @@ class Pointers(Case):
         self.assertEqual(fresh.run_bwd(*[0] * 9, PROBLEM), (-1, 0.0))
         self.assertEqual(fresh.run_fwd(*[0] * 4, PROBLEM), (-1, 0.0))
         self.assertIn("initialize", fresh.error)
+        self.assertTrue(fresh.initialize("gfx950"))
+        self.assertEqual(fresh.run_fwd(*[0] * 4, None), (-2, 0.0))
+        self.assertEqual(fresh.error, "prob is a NoneType; needed: FmhaProblem")
+        self.assertEqual(fresh.run_fwd(*[8] * 4, FmhaProblem(batch=-1)), (-2, 0.0))
+        self.assertIn("prob.batch is -1", fresh.error)
         self.assertFalse(fresh.initialize("gfx000"))
         self.assertIn("gfx000", fresh.error)
 
@@ -234,6 +241,9 @@ class Pointers(Case):
         pointers = self.pointers(*arrays, *out)
         self.assertEqual(self.lib.run_bwd(*pointers, PROBLEM, has_dropout=True, p_drop=0.25, seed=3)[0], 0, self.lib.error)
         np.testing.assert_allclose(out[2], d_v, atol=2e-2)
+        out[2][...] = 7
+        self.assertEqual(self.lib.run_bwd(*pointers, PROBLEM, has_dropout=True, p_drop=0.25, seed=9, randval=forward.randval)[0], 0, self.lib.error)
+        np.testing.assert_allclose(out[2], d_v, atol=2e-2)
         for options, words in (({"has_dropout": True}, "p_drop is not given"), ({"bias_type": 2}, "alibi_slopes is not given"),
                                ({"has_dbias": True}, "has_dbias asks for an output"), ({"is_store_randval": True}, "is_store_randval")):
             self.refused_by(self.lib.run_bwd, words, *pointers, PROBLEM, **options)
@@ -247,6 +257,45 @@ class Lifetime(Case):
         runner.cleanup()
         self.refused(runner.run(Q, K, V, PROBLEM), "rc=-1.*cleaned up")
         self.assertEqual(runner.kernel_count, 0)
+
+    def test_all_runners_at_once(self):
+        opened, lib = runner_of(), FmhaDispatcherLib.find()
+        lazy = setup_multiple_fmha_dispatchers([FmhaKernelConfig(hdim_q=64, hdim_v=64, gfx_arch="gfx950")])[0].runner
+        self.assertTrue(opened.run(Q, K, V, PROBLEM).success and lib.initialize("gfx950"))
+        for release in (cleanup_fmha, reset_for_example, cleanup_fmha):
+            self.assertIsNone(release())
+            for runner in (opened, lazy):
+                self.refused(runner.run(Q, K, V, PROBLEM), "rc=-1.*cleaned up")
+                self.assertEqual(runner.kernel_count, 0)
+        self.assertEqual((lib.kernel_count(), lib.run_fwd(*[0] * 4, PROBLEM)), (0, (-1, 0.0)))
+        self.right(runner_of().run(Q, K, V, PROBLEM), softmax_attention(Q, K, V)[0])
+
+    def test_releasing_all_waits_for_a_run_and_never_raises(self):
+        class Broken(FmhaRunner):
+            def cleanup(self):
+                raise OSError("a lost device")
+
+        broken = Broken._over(lambda: None, "", "gfx950", None)
+        runners, results = [runner_of() for _ in range(3)], []
+        threads = [threading.Thread(target=lambda runner=runner: results.extend(runner.run(Q, K, V, PROBLEM) for _ in range(20)))
+                   for runner in runners]
+        for thread in threads:
+            thread.start()
+        cleanup_fmha()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(results), 60)
+        for result in results:
+            if result.success:
+                self.right(result, softmax_attention(Q, K, V)[0])
+            else:
+                self.refused(result, "rc=-1.*cleaned up")
+        self.assertFalse(broken.released)
+
+    def test_a_runner_that_nobody_holds_is_gone(self):
+        runner = weakref.ref(runner_of())
+        gc.collect()
+        self.assertIsNone(runner())
 
     def test_runners_are_independent(self):
         first = setup_fmha_dispatcher(FmhaKernelConfig(hdim_q=64, hdim_v=64, gfx_arch="gfx950"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from fmha import find, formats
 from fmha.formats import FP32, ElementType
-from fmha.layer.config import FmhaProblem
+from fmha.layer.config import FmhaProblem, checked_problem
 from fmha.layer.results import FmhaResult
 from fmha.layer.runner import FmhaRunner
 from fmha.library import Error, Library
@@ -76,7 +76,7 @@ class FmhaDispatcherLib:
                 **keywords: Any) -> tuple[int, float]:
         """(status, milliseconds) of attention over dense [B,H,S,D] host memory. `keywords` are those of `FmhaRunner.run`: a bias, a
         soft-cap and dropout need their data. The head sizes are those of `prob`; LSE is computed and not returned."""
-        def run(runner: FmhaRunner) -> float:
+        def run(runner: FmhaRunner, prob: FmhaProblem) -> float:
             kind = formats.data_type(data_type, runner.arch)
             arrays = [_array(pointer, shape, kind.inputs)
                       for pointer, shape in ((q, prob.q_shape()), (k, prob.k_shape()), (v, prob.v_shape()))]
@@ -84,7 +84,7 @@ class FmhaDispatcherLib:
                                 traits_hdim_v=traits_hdim_v, **keywords)
             return self._checked(result, ((o, prob.o_shape(), kind.output),))
 
-        return self._status(run)
+        return self._status(run, prob)
 
     def run_bwd(self, q: Any, k: Any, v: Any, o: Any, lse: Any, do_grad: Any, dq: Any, dk: Any, dv: Any, prob: FmhaProblem,
                 data_type: str = "fp16", mask_type: int = 0, bias_type: int = 0, has_dropout: bool = False, has_dbias: bool = False,
@@ -93,7 +93,7 @@ class FmhaDispatcherLib:
         """(status, milliseconds) of gradients over dense [B,H,S,D] host memory; heads of K and V that are shared get the sums.
         `keywords` are those of `FmhaRunner.run_bwd`: a bias and dropout need their data. Group mode packs sequences of the problem's
         length. dbias and random bytes are outputs that this call has no argument for, and refused; `FmhaRunner` gives both."""
-        def run(runner: FmhaRunner) -> float:
+        def run(runner: FmhaRunner, prob: FmhaProblem) -> float:
             for name, asked in (("has_dbias", has_dbias), ("is_store_randval", is_store_randval)):
                 if asked:
                     raise ValueError(f"{name} asks for an output that this call has no argument for; FmhaRunner gives it as an array")
@@ -102,10 +102,10 @@ class FmhaDispatcherLib:
             arrays = [_array(pointer, shapes[name], kind.inputs) for pointer, name in ((q, "q"), (k, "k"), (v, "v"), (o, "o"))]
             lse_array = _array(lse, prob.o_shape()[:3], FP32)
             result = runner.run_bwd(*arrays, lse_array, _array(do_grad, shapes["o"], kind.inputs), prob, data_type, mask_type, bias_type,
-                                    has_dropout, False, is_deterministic, is_group_mode, False, tile_n0, **keywords)
+                                    has_dropout, False, is_deterministic, is_group_mode, None, tile_n0, **keywords)
             return self._checked(result, ((dq, shapes["q"], kind.inputs), (dk, shapes["k"], kind.inputs), (dv, shapes["v"], kind.inputs)))
 
-        return self._status(run)
+        return self._status(run, prob)
 
     @staticmethod
     def _checked(result: FmhaResult, places: tuple[tuple[Any, tuple[int, ...], ElementType], ...]) -> float:
@@ -117,13 +117,13 @@ class FmhaDispatcherLib:
             _array(pointer, shape, element)[...] = formats.encode(output, element)
         return result.time_ms
 
-    def _status(self, run: Callable[[FmhaRunner], float]) -> tuple[int, float]:
-        if self._runner is None:
-            self.error = "initialize was not called, or found no kernels"
+    def _status(self, run: Callable[[FmhaRunner, FmhaProblem], float], prob: Any) -> tuple[int, float]:
+        if self._runner is None or self._runner.released:
+            self.error = "initialize was not called, or found no kernels, or what it opened was released"
             return -1, 0.0
         try:
-            milliseconds = run(self._runner)
-        except ValueError as error:
+            milliseconds = run(self._runner, checked_problem(prob))
+        except (ValueError, TypeError) as error:
             self.error = str(error)
             print(f"fmha: {self.error}", file=sys.stderr)
             return -2, 0.0

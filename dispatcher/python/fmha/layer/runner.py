@@ -10,7 +10,7 @@ import numpy as np
 from fmha import families, formats
 from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, MASKS, QSCALES, ROPES, Call
 from fmha.extents import require_shape
-from fmha.layer import shapes
+from fmha.layer import live, shapes
 from fmha.layer.config import FmhaKernelConfig, FmhaProblem, checked_problem
 from fmha.layer.keywords import API_FAMILIES, given, refuse_other_layouts, refuse_others_data, stored_bytes, wishes
 from fmha.layer.quantize import quantised
@@ -47,6 +47,7 @@ class FmhaRunner:
         self._context: Context | None = None
         self._closed = False
         self._lock = threading.RLock()
+        live.add(self)
 
     @classmethod
     def from_prebuilt(cls, arch: str | None = None) -> FmhaRunner:
@@ -79,6 +80,11 @@ class FmhaRunner:
         """Kernels to choose from; 0 after cleanup."""
         with self._lock:
             return 0 if self._closed else self._opened().kernel_count()
+
+    @property
+    def released(self) -> bool:
+        """Whether `cleanup` has freed it."""
+        return self._closed
 
     @property
     def library_path(self) -> str:
