@@ -126,6 +126,7 @@ class OnTheHost(unittest.TestCase):
         config = config_of()
         result = setup_fmha_dispatcher(config, self.folder.name)
         config.data_type = "bf16"
+        result.config.data_type = "bf16"
         self.assertEqual(result.runner.config.data_type, "fp16")
 
     def test_many(self):
@@ -174,6 +175,12 @@ class OnTheHost(unittest.TestCase):
             with self.assertRaisesRegex(OSError, "is no set-up"):
                 FmhaRunner.from_library(str(broken))
         good = setup_fmha_dispatcher(config_of(), self.folder.name).library_path
+        for change, words in (({"where": 5}, "where is 5"), ({"target": "moon"}, "target is 'moon'; allowed: host, device"),
+                              ({"target": "device"}, "kernels_dir is None"), ({"config": {"gfx_arch": 5}}, "gfx_arch is 5"),
+                              ({"config": {"lse": 2}}, "lse is 2; allowed: 0 and 1")):
+            broken.write_text(json.dumps(json.loads(Path(good).read_text()) | change))
+            with self.assertRaisesRegex(OSError, f"is no set-up: {words}"):
+                FmhaRunner.from_library(str(broken))
         with self.assertRaisesRegex(RuntimeError, "gfx950, not for gfx942"):
             FmhaRunner.from_library(good, "gfx942")
 

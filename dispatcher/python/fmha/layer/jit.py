@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, Iterable
@@ -21,6 +21,7 @@ from fmha.layer.config import FmhaKernelConfig, checked_config
 from fmha.layer.results import FmhaSetupResult
 from fmha.layer.runner import FmhaRunner
 from fmha.library import ABI_VERSION, Context, Error, Library, load
+from fmha.values import shown, text
 
 TARGETS = ("host", "device")
 
@@ -130,7 +131,7 @@ class _Plan:
         return _runner(self.target, self.config, self.choice.where, str(self.kernels_dir), str(self.record))
 
     def result(self, runner: FmhaRunner, seconds: float) -> FmhaSetupResult:
-        return FmhaSetupResult(True, self.config, runner, str(self.record), "", seconds, self.choice.names, self.choice.notes, self.target)
+        return FmhaSetupResult(True, replace(self.config), runner, str(self.record), "", seconds, self.choice.names, self.choice.notes, self.target)
 
 
 def _runner(target: str, config: FmhaKernelConfig, where: str, kernels_dir: str, path: str) -> FmhaRunner:
@@ -154,10 +155,13 @@ def runner_of(path: Any, arch: str | None) -> FmhaRunner:
         return FmhaRunner(FmhaDispatcherLib.load(str(file)), arch or device_arch() or "gfx950")
     try:
         told = json.loads(file.read_text())
-        config = FmhaKernelConfig(**told["config"])
+        config, target, where = checked_config(FmhaKernelConfig(**told["config"])), told["target"], text("where", told["where"])
+        if target not in TARGETS:
+            raise ValueError(f"target is {shown(target)}; allowed: {', '.join(TARGETS)}")
+        kernels_dir = text("kernels_dir", told["kernels_dir"]) if target == "device" else ""
         if arch is not None and arch != config.gfx_arch:
             raise RuntimeError(f"{file} is a set-up for {config.gfx_arch}, not for {arch}")
-        return _runner(told["target"], config, told["where"], told["kernels_dir"] or "", str(file))
+        return _runner(target, config, where, kernels_dir, str(file))
     except (ValueError, KeyError, TypeError) as error:
         raise OSError(f"{file} is no set-up: {error}") from error
 
