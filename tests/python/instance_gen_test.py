@@ -40,7 +40,7 @@ class Expansion(unittest.TestCase):
         self.assertEqual(expand_sweep(SWEEPS / "bwd.json", "gfx950", restrict_hdims=[]), [])
 
     def test_expanded_kernels_can_be_set_up(self):
-        for config in expand_sweep(SWEEPS / "fwd_ci.json", "gfx950", restrict_hdims={(128, 128)})[:3]:
+        for config in expand_sweep(SWEEPS / "fwd_ci.json", "gfx950", restrict_hdims=[[128, 128]])[:3]:
             config.skip_min_seqlen_q = False  # house kernels of batch mode lack it
             self.assertEqual(setup_fmha_dispatcher(config).error, "")
 
@@ -84,9 +84,14 @@ class Filters(unittest.TestCase):
             self.assertTrue(0 < len(kept) < len(configs))
             self.assertTrue(all(config.hdim_q == 128 and config.tile_m0 >= 64 for config in kept))
             file.write_text("x = 1\n")
-            with self.assertRaisesRegex(ValueError, "defines no function filter_config"):
+            with self.assertRaisesRegex(ValueError, "filter file .*filter.py: it defines no function filter_config"):
                 apply_filter(configs, filter_file=file)
-        for expression in ("c.hdmi == 1", "c.hdim_q ==", "d.hdim_q == 1"):
+            for text, words in (("def filter_config(c):\n    return c.tile[9]\n", "tuple index out of range"), ("def (", "invalid syntax|expected"),
+                                ("raise KeyError\n", "KeyError"), ("def filter_config(c):\n    assert False\n", "AssertionError")):
+                file.write_text(text)
+                with self.assertRaisesRegex(ValueError, f"filter file .*filter.py: .*({words})"):
+                    apply_filter(configs, filter_file=file)
+        for expression in ("c.hdmi == 1", "c.hdim_q ==", "d.hdim_q == 1", "c.tile[9] == 1", "c.hdim_q / 0 == 1"):
             with self.assertRaisesRegex(ValueError, "filter "):
                 apply_filter(configs, expression)
 
@@ -107,6 +112,8 @@ class Filters(unittest.TestCase):
         code, _, err = said("--arch", "gfx000")
         self.assertEqual(code, 2)
         self.assertIn("gfx000", err)
+        self.assertEqual(said("--filter", "c.hdim_q / 0")[::2], (2, "instance_gen: filter 'c.hdim_q / 0': division by zero\n"))
+        self.assertEqual(said("--filter-file", "/nonexistent.py")[0], 2)
 
 
 class Tiles(unittest.TestCase):

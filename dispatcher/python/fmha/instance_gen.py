@@ -113,7 +113,7 @@ def expand_sweep(config_path: Any, arch: str, receipt: int = 0, mode: str = "rul
     arguments += ["--exhaustive"] if mode == "exhaustive" else []
     arguments += ["--profile", str(receipt)] if receipt else []
     if restrict_hdims is not None:
-        sizes = [size if isinstance(size, tuple) else (size, size) for size in restrict_hdims]
+        sizes = [tuple(size) if isinstance(size, (tuple, list)) else (size, size) for size in restrict_hdims]
         arguments += ["--where", " or ".join(f"c.hdim_q == {q} and c.hdim_v == {v}" for q, v in sizes) or "False"]
     found: dict[str, FmhaKernelConfig] = {}
     for record in _records(arguments):
@@ -124,18 +124,21 @@ def expand_sweep(config_path: Any, arch: str, receipt: int = 0, mode: str = "rul
 
 def apply_filter(configs: Iterable[FmhaKernelConfig], expr: str = "", filter_file: Any = "") -> list[FmhaKernelConfig]:
     """Those that filter_config(c) of a Python file and a Python expression over `c` both accept. Raises ValueError for a file
-    without that function and for an expression that cannot be evaluated."""
+    without that function and for what cannot be evaluated."""
     kept = list(configs)
     if filter_file:
-        function = runpy.run_path(str(filter_file)).get("filter_config")
-        if not callable(function):
-            raise ValueError(f"{filter_file} defines no function filter_config(c)")
-        kept = [config for config in kept if function(config)]
+        try:
+            function = runpy.run_path(str(filter_file)).get("filter_config")
+            if not callable(function):
+                raise ValueError("it defines no function filter_config(c)")
+            kept = [config for config in kept if function(config)]
+        except Exception as error:  # whatever the caller's own code raises
+            raise ValueError(f"filter file {filter_file}: {str(error) or type(error).__name__}") from error
     if expr:
         try:
             code = compile(expr.strip(), "the filter", "eval")
             kept = [config for config in kept if eval(code, {"c": config})]  # noqa: S307, the caller's own expression
-        except (SyntaxError, NameError, AttributeError, TypeError) as error:
+        except Exception as error:
             raise ValueError(f"filter {expr!r}: {error}") from error
     return kept
 
