@@ -16,6 +16,7 @@ import json
 import operator
 import os
 import threading
+import traceback
 from typing import Any, Callable, Iterable
 
 from fmha import find
@@ -225,7 +226,7 @@ class Context:
 
     def keep(self, where: str) -> None:
         """From now on only kernels `c` for which this Python expression is true, as in "c.hdim_q == 128"."""
-        self._call(self.lib.functions.fmha_keep_kernels, where.encode())
+        self._call(self.lib.functions.fmha_keep_kernels, text("where", where).encode())
 
     def kernels(self) -> list[dict]:
         """The kernels to choose from: name, gfx_arch, signature and algorithm of each."""
@@ -246,7 +247,11 @@ class Context:
         answer = []  # the text has to stay until the call returns
 
         def ask(args: int, _: int | None) -> int:
-            answer[:] = [ctypes.create_string_buffer("\n".join(heuristic(args)).encode())]
+            try:
+                answer[:] = [ctypes.create_string_buffer("\n".join(heuristic(args)).encode())]
+            except BaseException:  # what a callback of ctypes returns then is no address
+                traceback.print_exc()
+                return 0
             return ctypes.addressof(answer[0])
 
         callback = HEURISTIC(ask) if heuristic else HEURISTIC()
