@@ -129,6 +129,16 @@ class OnTheHost(unittest.TestCase):
         result.config.data_type = "bf16"
         self.assertEqual(result.runner.config.data_type, "fp16")
 
+    def test_texts_that_are_no_names_of_files(self):
+        for tag in ("../../../../tmp/elsewhere", "x" * 300, "a\0b", "\udc80", "a b"):
+            for result in (setup_fmha_dispatcher(config_of(tile_tag=tag), self.folder.name),
+                           *setup_multiple_fmha_dispatchers([config_of(tile_tag=tag)], self.folder.name)):
+                self.assertTrue(result.success, result.error)
+                self.assertIn(Path(self.folder.name), Path(result.library_path).resolve().parents)
+                self.assertRegex(Path(result.library_path).name, "^libdispatcher_fmha_fmha_fwd_fp16_[A-Za-z0-9_.=-]*.json$")
+                self.assertEqual(FmhaRunner.from_library(result.library_path).kernel_count, 1)
+        self.assertIn("bpc=-1.json", setup_fmha_dispatcher(config_of(), self.folder.name).library_path)
+
     def test_many(self):
         configs = [config_of(), config_of(family="bwd"), config_of(hdim_q=64, hdim_v=64), config_of()]
         told = []

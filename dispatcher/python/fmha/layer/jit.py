@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -90,6 +91,15 @@ def compile_kernels(job: tuple[str, str, str, str, int]) -> tuple[bool, str]:
     return False, f"kernel compile failed: {(done.stderr.strip() or done.stdout.strip() or f'exit code {done.returncode}')}"
 
 
+def _file_name(config: FmhaKernelConfig) -> str:
+    """The name of a configuration, or where no file can have it, as much of it as one can, and the key. Texts of a configuration are
+    anything, such as a path."""
+    name = config.name
+    if re.fullmatch(r"[A-Za-z0-9_.=-]{1,200}", name):
+        return name
+    return re.sub(r"[^A-Za-z0-9_.=-]", "_", name)[:120] + f"_{config.key}"
+
+
 class _Plan:
     """One set-up between choosing kernels and having a runner."""
 
@@ -97,7 +107,7 @@ class _Plan:
         self.config, self.folder = config, folder
         self.choice = choose(catalogue, config)
         self.target = target_of(config.gfx_arch)
-        self.record = folder / f"libdispatcher_fmha_{config.name}.json"
+        self.record = folder / f"libdispatcher_fmha_{_file_name(config)}.json"
 
     @property
     def kernels_dir(self) -> Path:
@@ -171,7 +181,7 @@ def _failed(config: Any, error: BaseException) -> FmhaSetupResult:
 
 
 def _default_folder(config: FmhaKernelConfig) -> Path:
-    return find.cache_folder() / f"fmha_jit_{config.name}"
+    return find.cache_folder() / f"fmha_jit_{_file_name(config)}"
 
 
 def setup_fmha_dispatcher(config: FmhaKernelConfig, output_dir: Any = None, verbose: bool = False) -> FmhaSetupResult:
@@ -238,7 +248,7 @@ def setup_multiple_fmha_dispatchers(configs: Iterable[FmhaKernelConfig], output_
     for i, given in enumerate(configs):
         try:
             config = checked_config(given)
-            folder = Path(os.fspath(output_dir)) / f"fmha_jit_{config.name}" if output_dir is not None else _default_folder(config)
+            folder = Path(os.fspath(output_dir)) / f"fmha_jit_{_file_name(config)}" if output_dir is not None else _default_folder(config)
             plans[i] = _Plan(config, folder, _catalogue())
         except NoKernel as error:
             results[i] = _failed(given, SetupError(f"Codegen failed: {error}"))
