@@ -55,6 +55,17 @@ class Views(unittest.TestCase):
         view = view_of(Floats())
         self.assertEqual((view.is_bf16, view.dtype, view.on_device), (True, np.dtype("<u2"), True))
 
+    def test_a_mask_is_not_left_out(self):
+        array = np.ma.masked_array(np.ones((2, 3)), mask=False)
+        self.assertEqual(view_of(array).shape, (2, 3))
+        array[0, 1] = np.ma.masked
+        with self.assertRaisesRegex(ValueError, "the array has masked elements"):
+            view_of(array)
+
+    def test_strides_of_an_array_without_elements(self):
+        self.assertEqual(view_of(np.empty((0, 2, 64), np.float16)).strides, (128, 64, 1))
+        self.assertEqual(view_of(np.empty((2, 0), np.float32)).strides, (1, 1))
+
     def test_tables_of_a_device_are_packed(self):
         call = Call(reference._NoKernels(), fmha.FWD, "fp16", "gfx950")
         table = np.arange(12, dtype=np.int32).reshape(3, 4)

@@ -75,6 +75,24 @@ class Group(Case):
         np.testing.assert_allclose(result.output, turned(expected).reshape(66, 4, 64), atol=3e-3)
 
 
+class Empty(Case):
+    def test_no_queries_and_no_keys(self):
+        for rows, keys in ((0, 50), (33, 0), (0, 0)):
+            problem = FmhaProblem(2, 4, 2, rows, keys, 64, 64)
+            arrays = [np.zeros(shape, np.float16) for shape in (problem.q_shape(), problem.k_shape(), problem.v_shape())]
+            o, lse = np.zeros(problem.o_shape(), np.float16), np.full((2, 4, rows), -np.inf, np.float32)
+            for family, told in (("fwd", {}), ("splitkv", {}), ("pagedkv", {}), ("batch_prefill", {"page_size": 16})):
+                for mode in (0, 1):
+                    result = self.all.run(*arrays, problem, api_family=family, is_group_mode=mode, lse=True, **told)
+                    self.right(result, o)
+                    np.testing.assert_array_equal(result.lse, lse)
+            for mode in (0, 1):
+                result = self.all.run_bwd(*arrays, o, lse, o, problem, is_group_mode=mode)
+                self.assertTrue(result.success, result.error)
+                for gradient, array in zip(result.output, arrays):
+                    np.testing.assert_array_equal(gradient, array)
+
+
 class PositionsFirst(Case):
     """perm=0: [B,S,H,D] in and out. With as many positions as heads no shape would tell."""
 

@@ -73,16 +73,19 @@ def _elements(strides: Iterable[int], size: int, what: str) -> tuple[int, ...]:
 
 
 def _numpy_view(array: np.ndarray) -> View:
-    return View(array.ctypes.data, array.shape, _elements(array.strides, array.itemsize, "the array"), array.dtype,
-                read_only=not array.flags.writeable, owner=array)
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise ValueError("the array has masked elements, which no kernel leaves out; give their values, as filled() does")
+    # NumPy gives an empty array strides of 0 along all axes, as if its elements shared their memory.
+    strides = _elements(array.strides, array.itemsize, "the array") if array.size else packed_strides(array.shape)
+    return View(array.ctypes.data, array.shape, strides, array.dtype, read_only=not array.flags.writeable, owner=array)
 
 
 def packed_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Of an array without gaps, in elements."""
+    """Of an array without gaps, in elements; an axis without elements counts as one of one."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
-        step *= extent
+        step *= max(extent, 1)
     return tuple(reversed(strides))
 
 
