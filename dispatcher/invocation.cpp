@@ -14,6 +14,7 @@
 #include <concepts>
 #include <cstddef>
 #include <numeric>
+#include <string_view>
 #include <variant>
 
 namespace fmha {
@@ -125,15 +126,16 @@ std::int64_t alignment_of(const Args& args, const Signature& s) {
     return common;
 }
 
-std::int64_t pool_bytes(const KvPlace& place, const TensorView& k) {
+std::int64_t pool_bytes(const KvPlace& place, std::string_view name, const TensorView& pool) {
     // 64 bits an element leave room for every element type.
     std::int64_t bits = 64;
-    for (const std::int64_t factor : {place.page_count, k.batch_stride})
+    for (const std::int64_t factor : {place.page_count, pool.batch_stride})
         if (__builtin_mul_overflow(bits, factor, &bits))
-            throw ProblemError("L-1", "k", fmt::format("{}*{}", place.page_count, k.batch_stride),
-                               fmt::format("{} pages of {} elements exceed 64-bit addressing",
-                                           place.page_count, k.batch_stride));
-    return element_bytes(k.type, place.page_count * k.batch_stride);
+            throw ProblemError("L-1", std::string(name),
+                               fmt::format("{}*{}", place.page_count, pool.batch_stride),
+                               fmt::format("{} pages of {} elements of {} exceed 64-bit addressing",
+                                           place.page_count, pool.batch_stride, name));
+    return element_bytes(pool.type, place.page_count * pool.batch_stride);
 }
 
 } // namespace
@@ -168,7 +170,9 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
         problem.tensors_mappable = tensor_maps_have(args, s.v_layout);
     }
     if constexpr (requires { args.reduce_dk_dv; }) problem.reduce_dk_dv = args.reduce_dk_dv;
-    if constexpr (api.lists_pages) problem.kv_pool_bytes = pool_bytes(args.place, args.k);
+    if constexpr (api.lists_pages)
+        problem.kv_pool_bytes =
+            std::max(pool_bytes(args.place, "k", args.k), pool_bytes(args.place, "v", args.v));
     return normalised(problem);
 }
 #define FMHA_PROBLEM_OF(name, Args, ...)                                                                     \

@@ -39,7 +39,7 @@ struct Problem {
     std::int64_t min_seqlen_q = 0;
     std::int64_t num_splits = 1;
     std::int64_t rotary_dim = 0;
-    std::int64_t kv_pool_bytes = 0; ///< batch prefill: bytes of one of the two page pools, 0 = unknown
+    std::int64_t kv_pool_bytes = 0; ///< batch prefill: bytes of the larger of the two page pools, 0 = unknown
     std::int64_t compute_units = 0; ///< 0 = the architecture's default
     /// Forward: the largest power of two up to 16 that divides addresses and strides of Q, K and V by row, in bytes.
     std::int64_t tensor_alignment = most_tensor_alignment;

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <limits>
+#include <utility>
 
 namespace fmha {
 namespace {
@@ -156,6 +157,21 @@ TEST(Invocation, StridesOfPagesDecideTheAlignmentToo) {
     EXPECT_EQ(problem_of(traits, args, "sm_90").tensor_alignment, 8);
 }
 
+TEST(Invocation, TheLargerPoolDecidesHowPagesAreLoaded) {
+    BatchPrefillArgs args;
+    args.shape.hdim_q = args.shape.hdim_v = 128;
+    args.place.page_size = 16;
+    args.place.page_count = 4;
+    args.k = {nullptr, ElementType::fp16, 2048, 2048, 128};
+    args.v = args.k;
+    const auto bytes = [&] { return problem_of({}, args, "gfx950").kv_pool_bytes; };
+    EXPECT_EQ(bytes(), 4 * 2048 * 2);
+    args.v.batch_stride = std::int64_t{1} << 30;
+    EXPECT_EQ(bytes(), std::int64_t{1} << 33);
+    std::swap(args.k, args.v);
+    EXPECT_EQ(bytes(), std::int64_t{1} << 33);
+}
+
 TEST(Invocation, APoolThatCannotBeCountedIsRefused) {
     BatchPrefillArgs args;
     args.shape.hdim_q = args.shape.hdim_v = 128;
@@ -171,7 +187,16 @@ TEST(Invocation, APoolThatCannotBeCountedIsRefused) {
             FAIL() << stride;
         } catch (const ProblemError& error) {
             EXPECT_EQ(error.rule(), "L-1");
+            EXPECT_EQ(error.field(), "k");
         }
+        std::swap(args.k, args.v);
+        try {
+            static_cast<void>(problem_of({}, args, "gfx950"));
+            FAIL() << stride;
+        } catch (const ProblemError& error) {
+            EXPECT_EQ(error.field(), "v");
+        }
+        std::swap(args.k, args.v);
     }
 }
 
