@@ -163,7 +163,9 @@ KernelFacts facts_of(const KernelConfig& config) {
         // 0 = not stated; 128 is the most that any combine kernel takes (S-7).
         facts.max_splits =
             static_cast<std::int16_t>(1 << (a.max_splits_log2 > 0 ? std::min(a.max_splits_log2, 7) : 7));
-    facts.offsets_32_bits = lists_pages && a.load_mode == LoadMode::bload;
+    // A page that holds whole tiles is where a descriptor begins: its offsets stay within the page, wherever in the pool that is.
+    facts.offsets_32_bits =
+        lists_pages && a.load_mode == LoadMode::bload && s.page_size < std::int32_t{a.tile.n0};
     // Its feed copies tiles by tensor maps, which have addresses and strides of whole units.
     if (a.pipeline == Pipeline::ws) {
         facts.by_tensor_maps = true;

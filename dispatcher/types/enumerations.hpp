@@ -58,7 +58,8 @@ enum class Pipeline : std::uint8_t {
     ws, ///< warp-specialised: one part of a block copies, others multiply
 };
 
-/// Batch prefill only: `bload` reads through a descriptor with 32-bit offsets, `gload` has 64-bit addresses.
+/// Batch prefill only: `bload` reads through a descriptor with 32-bit offsets, from the pool's first byte where pages are smaller than the
+/// key tile and from the page's otherwise; `gload` has 64-bit addresses.
 enum class LoadMode : std::uint8_t { none, bload, gload };
 
 /// Backward only: tile shape of the random generator and whether its bytes are stored.

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <set>
 
 namespace fmha {
@@ -286,6 +287,20 @@ TEST(Match, SurplusCapabilitiesDoNotStopTheMatch) {
     kernel.signature.has_sink = kernel.signature.has_sink_logit = kernel.signature.skip_min_seqlen_q = true;
     EXPECT_TRUE(match(problem, kernel));
     EXPECT_EQ(surplus(facts_of(kernel).has, make_query(problem, KernelFamily::fwd).needs), 4);
+}
+
+/// B-8: a page of whole tiles is where the descriptor begins, so that its offsets do not grow with the pool.
+TEST(Match, PagesOfATileOrMoreLieInPoolsOfAnySize) {
+    Problem problem = problem_for(KernelFamily::batch_prefill);
+    KernelConfig kernel = kernel_of(KernelFamily::batch_prefill);
+    ASSERT_EQ(kernel.algorithm.tile.n0, 128);
+    for (const auto& [page, takes] : {std::pair{64, false}, std::pair{128, true}, std::pair{1024, true}}) {
+        problem.signature.page_size = kernel.signature.page_size = page;
+        problem.kv_pool_bytes = std::numeric_limits<std::int32_t>::max();
+        EXPECT_TRUE(match(problem, kernel)) << page;
+        problem.kv_pool_bytes = std::int64_t{1} << 33;
+        EXPECT_EQ(static_cast<bool>(match(problem, kernel)), takes) << page;
+    }
 }
 
 TEST(Match, EmptyArchitectureMatchesEverything) {
