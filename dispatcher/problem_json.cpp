@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/json.hpp"
+#include "dispatcher/types/problem_use.hpp"
 #include "dispatcher/types/strict_json.hpp"
 
 #include <fmt/format.h>
@@ -60,11 +61,12 @@ Problem problem_from_json(const Json& object, const std::string& where) {
 }
 
 StatedProblem stated_problem_from_json(const Json& object, const std::string& where) {
-    if (!object.is_object()) return {problem_from_json(object, where), {}};
+    if (!object.is_object()) return {problem_from_json(object, where), {}, where, {}};
     Json fields = Json::object();
     for (const auto& [key, value] : object.items())
         if (key != "seqstart_q" && key != "seqstart_k") fields[key] = value;
     StatedProblem stated;
+    stated.place = where;
     PackedLengths& lengths = stated.lengths;
     lengths.physical_q = lengths_between(object, "seqstart_q", where);
     lengths.physical_k = lengths_between(object, "seqstart_k", where);
@@ -81,6 +83,7 @@ StatedProblem stated_problem_from_json(const Json& object, const std::string& wh
     stated.problem = problem_of(fields, where, [&](Problem& problem) {
         complete("seqstart_q", lengths.physical_q, problem, problem.max_seqlen_q);
         complete("seqstart_k", lengths.physical_k, problem, problem.max_seqlen_k);
+        stated.unused = unused_fields(problem);
     });
     return stated;
 }

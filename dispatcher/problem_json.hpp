@@ -18,6 +18,9 @@ Problem problem_from_json(const Json& object, const std::string& where);
 struct StatedProblem {
     Problem problem;
     PackedLengths lengths; ///< of `seqstart_q` and `seqstart_k`
+    std::string place;     ///< of a text: the source, and which of its problems it is
+    /// Sentences about fields that were stated and have no effect (`unused_fields`).
+    std::vector<std::string> unused;
 };
 
 /// As problem_from_json, with two more keys in group mode: `seqstart_q` and `seqstart_k`, the physical offsets of all entries

@@ -131,8 +131,12 @@ class PlanCommand final : public Command {
             fmt::print(streams.err, "{} kernels in {}\n", registry->size(), export_);
         }
         bool complete = true;
-        for (const StatedProblem& stated : problems)
+        for (const StatedProblem& stated : problems) {
+            const std::string which = problems.size() > 1 ? " (" + stated.place + ")" : "";
+            for (const std::string& sentence : stated.unused)
+                fmt::print(streams.err, "note: {}{}\n", sentence, which);
             complete = answer(dispatcher, stated, streams) && complete;
+        }
         return complete ? all_well : check_failed;
     }
 

@@ -1,6 +1,8 @@
 #include "dispatcher/selection/match.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
+#include "dispatcher/types/problem_use.hpp"
 #include "tests/dispatcher/kernels.hpp"
 
 #include <gmock/gmock.h>
@@ -277,6 +279,45 @@ TEST(Match, FlippingAnySignatureFieldStopsTheMatch) {
         Problem other = prefill;
         spoil(other.signature);
         EXPECT_FALSE(match(other, kernel_of(KernelFamily::batch_prefill)));
+    }
+}
+
+/// What the table calls unused stops no kernel, and changes nothing that kernels are compared by.
+TEST(Match, FieldsWithoutUseHaveNoSay) {
+    std::set<std::string_view> rows;
+    for (const FieldUse& use : field_uses()) EXPECT_TRUE(rows.insert(use.path).second) << use.path;
+    std::size_t unused = 0;
+    for (const ApiTraits& api : api_table)
+        for (const KernelFamily stage : api.stages) {
+            Problem problem = problem_for(stage);
+            const KernelConfig kernel = kernel_of(stage);
+            const StageQuery before = make_query(problem, stage);
+            ASSERT_TRUE(match(before, kernel));
+            each_leaf(problem, [&](const std::string& path, auto& leaf) {
+                const auto use = std::ranges::find(field_uses(), std::string_view(path), &FieldUse::path);
+                if (use == field_uses().end() || use->of_family(api)) return;
+                const auto kept = leaf;
+                using Leaf = std::remove_cvref_t<decltype(leaf)>;
+                if constexpr (std::same_as<Leaf, bool>)
+                    leaf = !leaf;
+                else if constexpr (std::integral<Leaf> || std::is_enum_v<Leaf>)
+                    leaf = static_cast<Leaf>(static_cast<std::int64_t>(leaf) + 1);
+                const Problem stated = normalised(problem);
+                const StageQuery after = make_query(stated, stage);
+                EXPECT_EQ(after.equality_key, before.equality_key) << to_string(stage) << ' ' << path;
+                EXPECT_EQ(after.needs, before.needs) << to_string(stage) << ' ' << path;
+                EXPECT_TRUE(match(after, kernel)) << to_string(stage) << ' ' << path;
+                EXPECT_FALSE(unused_fields(problem).empty()) << to_string(stage) << ' ' << path;
+                leaf = kept;
+                ++unused;
+            });
+        }
+    EXPECT_GT(unused, 9 * 5U);
+    const Problem blank;
+    for (const std::string_view row : rows) {
+        bool found = false;
+        each_leaf(blank, [&](const std::string& path, const auto&) { found = found || path == row; });
+        EXPECT_TRUE(found) << row;
     }
 }
 

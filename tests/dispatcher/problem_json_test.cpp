@@ -84,6 +84,52 @@ TEST(ProblemFile, MayStateTheOffsetsOfAPackedBatch) {
               "f: seqstart_k: a batch that is not packed has no offsets");
 }
 
+/// They stay accepted, as upstream's scripts state them for every family, but not in silence.
+TEST(ProblemFile, FieldsWithoutEffectAreTold) {
+    const auto unused = [](const std::string& family, const std::string& signature,
+                           const std::string& fields) {
+        return problems_from_text(
+                   R"({"api_family": ")" + family + R"(", "signature": {"hdim_q": 128, "hdim_v": 128)" +
+                       signature +
+                       R"(}, "batch": 2, "nhead_q": 8, "nhead_k": 2, "seqlen_q": 64, "seqlen_k": 64)" +
+                       fields + "}",
+                   "f")
+            .front()
+            .unused;
+    };
+    using testing::ElementsAre;
+    using testing::IsEmpty;
+    EXPECT_THAT(unused("fwd", "", ""), IsEmpty());
+    EXPECT_THAT(unused("fwd", R"(, "page_size": 1)", R"(, "num_splits": 1, "window_left": -1)"), IsEmpty())
+        << "these are the defaults";
+    EXPECT_THAT(unused("fwd", R"(, "page_size": 64, "kv_layout": "linear")",
+                       R"(, "num_splits": 4, "rotary_dim": 16, "window_left": 128)"),
+                ElementsAre("signature.kv_layout is linear, which fwd does not use",
+                            "signature.page_size is 64, which fwd does not use",
+                            "window_left is 128, which fwd without a mask does not use",
+                            "num_splits is 4, which fwd does not use",
+                            "rotary_dim is 16, which fwd does not use"));
+    EXPECT_THAT(unused("fwd", "", R"(, "window_left": 128, "mask_type": "bottom_right")"), IsEmpty());
+    EXPECT_THAT(
+        unused("fwd", R"(, "mask": "causal")", ""),
+        ElementsAre(
+            "signature.mask is causal, which fwd, whose mask class follows from mask_type, does not use"));
+    EXPECT_THAT(unused("fwd", R"(, "mask": "causal")", R"(, "mask_type": "top_left")"), IsEmpty());
+    EXPECT_THAT(unused("fwd_splitkv", R"(, "page_size": 256)", R"(, "num_splits": 4)"),
+                ElementsAre("signature.page_size is 256, which fwd_splitkv without pages does not use"));
+    EXPECT_THAT(unused("fwd_splitkv", R"(, "page_size": 256)",
+                       R"(, "presence": {"block_table": true, "seqlen_k": true})"),
+                IsEmpty());
+    EXPECT_THAT(unused("fwd_appendkv", R"(, "has_lse": true)",
+                       R"(, "rotary_dim": 16, "mask_type": "top_left", "window_right": 0,
+                            "presence": {"seqlen_k": true})"),
+                ElementsAre("signature.has_lse is true, which fwd_appendkv does not use",
+                            "window_right is 0, which fwd_appendkv does not use",
+                            "rotary_dim is 16, which fwd_appendkv without RoPE does not use"));
+    EXPECT_THAT(unused("bwd", R"(, "has_lse": true)", ""),
+                ElementsAre("signature.has_lse is true, which bwd does not use"));
+}
+
 TEST(ProblemFile, MistakesAreOneSentence) {
     EXPECT_EQ(message(""), "f: holds no problem");
     EXPECT_EQ(message("[]"), "f: holds no problem");

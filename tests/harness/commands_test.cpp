@@ -327,6 +327,26 @@ TEST(VerifyCommand, RunsTheKernelsOfASweepConfiguration) {
         HasSubstr("no kernel of claim for gfx950 is left"));
 }
 
+TEST(PlanCommand, NotesFieldsWithoutEffectOnStandardError) {
+    const Scratch folder;
+    const auto problem = [](const std::string& field) {
+        return R"({"signature": {"hdim_q": 128, "hdim_v": 128}, "batch": 2, "nhead_q": 4, "nhead_k": 4, )"
+               R"("seqlen_q": 256, "seqlen_k": 256)" +
+               field + "}\n";
+    };
+    const auto plan = [&](const std::string& text) {
+        system::write_file(folder / "p.json", text);
+        return run({"plan", "--problem", folder / "p.json"});
+    };
+    const Ran plain = plan(problem("")), stated = plan(problem(R"(, "num_splits": 4)"));
+    EXPECT_EQ(plain.err, "");
+    EXPECT_EQ(stated.err, "note: num_splits is 4, which fwd does not use\n");
+    EXPECT_EQ(stated.out, plain.out);
+    EXPECT_EQ(stated.code, 0);
+    EXPECT_EQ(plan(problem("") + problem(R"(, "rotary_dim": 16)")).err,
+              "note: rotary_dim is 16, which fwd does not use (" + folder / "p.json" + ":2)\n");
+}
+
 TEST(PlanCommand, AsksAHeuristicFirstAndExportsTheRegistry) {
     const Scratch folder;
     std::ofstream(folder / "p.json") << R"({"signature": {"data_type": "fp16", "hdim_q": 128, "hdim_v": 128},
