@@ -70,7 +70,7 @@ bool read_value(const Json& value, Lengths& into) {
 template <NamedEnum E>
 bool read_value(const Json& value, E& into) {
     if (!value.is_string()) return false;
-    const auto parsed = parse_enum<E>(value.text(), /*accept_aliases=*/false);
+    const auto parsed = parse_enum<E>(value.text());
     if (parsed) into = *parsed;
     return parsed.has_value();
 }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 
@@ -89,6 +90,20 @@ TEST(CaseName, AnyFieldMayBeOverridden) {
     EXPECT_EQ(shrunk.scale_s, -0.125);
     EXPECT_EQ(file.from_overrides(file.name(shrunk).substr(6, file.name(shrunk).find(']') - 6), "name"),
               shrunk);
+}
+
+/// The tokens that upstream has for a value (dispatcher-api 5.1) are read; names have the canonical one.
+TEST(CaseName, UpstreamsTokensAreReadAndNotWritten) {
+    for (const char* const token : {"per_token_head", "ph", "pth"}) {
+        Case read;
+        read.family = ApiFamily::batch_prefill;
+        apply_overrides(std::string("qscale=") + token, "name", read);
+        EXPECT_EQ(read.qscale, QScale::per_token_head) << token;
+        const auto field = std::ranges::find(case_fields(), std::string_view("qscale"), &CaseField::name);
+        EXPECT_EQ(field->print(read), "per_token_head");
+    }
+    Case read;
+    EXPECT_THROW(apply_overrides("qscale=th", "name", read), InputError);
 }
 
 /// Property: for random cases, printing every elementary field and reading the text gives the case back.
