@@ -2,7 +2,11 @@
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/fields.hpp"
+#include "dispatcher/types/file_boolean.hpp"
 #include "dispatcher/types/json.hpp"
+
+#include <optional>
+#include <string>
 
 namespace fmha {
 
@@ -38,9 +42,11 @@ T fields_from_json(const Json& object, const std::string& where) {
         if constexpr (Fielded<M>) {
             member = fields_from_json<M>(*found, path);
         } else if constexpr (std::same_as<M, bool>) {
-            if (!found->is_boolean())
-                throw InputError(path + ": expected true or false, got " + found->dump());
-            member = found->template get<bool>();
+            const std::optional<bool> stated = file_boolean(*found);
+            if (!stated)
+                throw InputError(std::string(path).append(": expected ").append(file_boolean_takes) +
+                                 ", got " + found->dump());
+            member = *stated;
         } else if constexpr (std::integral<M>) {
             if (!found->is_number_integer())
                 throw InputError(path + ": expected an integer, got " + found->dump());

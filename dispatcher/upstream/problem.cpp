@@ -1,12 +1,14 @@
 #include "dispatcher/upstream/problem.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/file_boolean.hpp"
 #include "dispatcher/types/json.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -83,8 +85,9 @@ class Reader {
     }
     void boolean(std::string_view key, bool& target, std::initializer_list<ApiFamily> needed) {
         if (const Json* value = find(key, needed)) {
-            if (!value->is_boolean()) fail(key, *value, "true or false");
-            target = value->get<bool>();
+            const std::optional<bool> stated = file_boolean(*value);
+            if (!stated) fail(key, *value, file_boolean_takes);
+            target = *stated;
         }
     }
     /// A pointer is null, or any other value stands for one to memory.

@@ -206,8 +206,9 @@ TEST(SweepConfig, WrongValuesNameFileKeyValueAndWhatIsAllowed) {
         refusal(R"({"trait_config": {"mask": {"values": ["no", "causal"]}}})"),
         HasSubstr("x.json: trait_config.mask.values[1]: expected one of \"no\", \"top_left\", \"generic\", "
                   "\"bottom_right\", got \"causal\""));
-    EXPECT_THAT(refusal(R"({"trait_config": {"lse": {"values": ["t"]}}})"),
-                HasSubstr("trait_config.lse.values[0]: expected true or false, got \"t\""));
+    EXPECT_THAT(refusal(R"({"trait_config": {"lse": {"values": ["t", "true"]}}})"),
+                HasSubstr("trait_config.lse.values[1]: expected true or false, or one of \"t\", \"yes\", "
+                          "\"1\", \"f\", \"no\", \"0\", got \"true\""));
     EXPECT_THAT(refusal(R"({"trait_config": {"data_type": {"values": ["half"]}}})"),
                 HasSubstr("got \"half\""));
     EXPECT_THAT(refusal(R"({"trait_config": {"data_type": {"values": "fp16"}}})"),
@@ -225,6 +226,18 @@ TEST(SweepConfig, WrongValuesNameFileKeyValueAndWhatIsAllowed) {
     EXPECT_THAT(refusal(R"({"variant": )"), HasSubstr("x.json: not valid JSON"));
     EXPECT_THAT(refusal(R"({"variant": 1e400})"), HasSubstr("x.json: not valid JSON")); // beyond double
     EXPECT_THROW(read_sweep_config("/nowhere/x.json", SweepUse::sweep), InputError);
+}
+
+TEST(SweepConfig, BooleansHaveTheWordsOfUpstreamsFiles) {
+    const auto lse = [](std::string_view values) {
+        return parse_sweep_config(fmt::format(R"({{"trait_config": {{"lse": {{"values": [{}]}}}}}})", values),
+                                  "x.json", SweepUse::sweep)
+            .allow.lse;
+    };
+    EXPECT_EQ(lse(R"("t")"), lse("true"));
+    EXPECT_EQ(lse(R"("no")"), lse("false"));
+    EXPECT_EQ(lse(R"("1", "0")"), lse("true, false"));
+    EXPECT_NE(lse(R"("yes")"), lse(R"("f")"));
 }
 
 TEST(SweepConfig, VariantIsRequiredByTheHandKeptSetsOnly) {

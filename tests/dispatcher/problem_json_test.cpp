@@ -84,6 +84,21 @@ TEST(ProblemFile, MayStateTheOffsetsOfAPackedBatch) {
               "f: seqstart_k: a batch that is not packed has no offsets");
 }
 
+TEST(ProblemFile, BooleansHaveTheWordsOfUpstreamsFiles) {
+    const auto lse = [](const std::string& value) {
+        return with("128},", "128, \"has_lse\": " + value + "},");
+    };
+    for (const char* const yes : {"true", "\"t\"", "\"yes\"", "\"1\""})
+        EXPECT_TRUE(problems_from_text(lse(yes), "f").front().problem.signature.has_lse) << yes;
+    for (const char* const no : {"false", "\"f\"", "\"no\"", "\"0\""})
+        EXPECT_FALSE(problems_from_text(lse(no), "f").front().problem.signature.has_lse) << no;
+    for (const char* const neither : {"1", "\"T\"", "\"true\"", "\"\"", "null"})
+        EXPECT_EQ(message(lse(neither)),
+                  std::string("f.signature.has_lse: expected true or false, or one of \"t\", \"yes\", \"1\", "
+                              "\"f\", \"no\", \"0\", got ") +
+                      neither);
+}
+
 /// They stay accepted, as upstream's scripts state them for every family, but not in silence.
 TEST(ProblemFile, FieldsWithoutEffectAreTold) {
     const auto unused = [](const std::string& family, const std::string& signature,

@@ -1,6 +1,7 @@
 #include "kernels/catalog/sweep_config.hpp"
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/types/file_boolean.hpp"
 #include "dispatcher/types/json.hpp"
 #include "dispatcher/types/strict_json.hpp"
 
@@ -8,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 namespace fmha::catalog {
@@ -182,8 +184,9 @@ class Reader {
     }
 
     std::uint32_t read_boolean(const std::string& path, const Json& value) const {
-        if (!value.is_boolean()) refuse(path, "expected true or false, got " + shown(value));
-        return value.get<bool>() ? 2U : 1U;
+        const std::optional<bool> stated = file_boolean(value);
+        if (!stated) refuse(path, fmt::format("expected {}, got {}", file_boolean_takes, shown(value)));
+        return *stated ? 2U : 1U;
     }
 
     std::uint32_t read_name(const std::string& path, const Json& value, std::span<const Value> values) const {
