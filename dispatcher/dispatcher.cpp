@@ -29,15 +29,25 @@ void Dispatcher::set_heuristic(Heuristic heuristic) {
     heuristic_ = std::move(heuristic);
 }
 
-Problem Dispatcher::resolved(const Problem& problem) const {
-    Problem full = problem;
+const Device* Dispatcher::device_of(const Problem& problem) const {
     const auto device = std::find_if(devices_.begin(), devices_.end(),
                                      [&](const Device& one) { return one.arch == problem.arch; });
-    if (full.compute_units == 0 && device != devices_.end()) full.compute_units = device->compute_units;
-    if (full.num_splits < 1)
-        full.num_splits =
-            choose_num_splits(full, full.compute_units, device != devices_.end() ? device->wave_size : 64);
+    return device != devices_.end() ? &*device : nullptr;
+}
+
+Problem Dispatcher::resolved(const Problem& problem) const {
+    Problem full = problem;
+    const Device* const device = device_of(problem);
+    if (full.compute_units == 0 && device != nullptr) full.compute_units = device->compute_units;
+    if (full.num_splits < 1) full.num_splits = choice_of_splits(full).num_splits;
     return full;
+}
+
+SplitChoice Dispatcher::choice_of_splits(const Problem& problem) const {
+    const Device* const device = device_of(problem);
+    const std::int64_t units =
+        problem.compute_units != 0 || device == nullptr ? problem.compute_units : device->compute_units;
+    return split_choice(problem, units, device != nullptr ? device->wave_size : 64);
 }
 
 std::vector<std::string> Dispatcher::preferred(const Problem& problem) const {

@@ -54,8 +54,11 @@ class Dispatcher {
 
     /// The problem with the architecture's compute units and the number of splits filled in.
     Problem resolved(const Problem& problem) const;
+    /// What that number of splits follows from, where the problem leaves it to the plan.
+    SplitChoice choice_of_splits(const Problem& problem) const;
 
   private:
+    const Device* device_of(const Problem& problem) const;
     const KernelEntry* choose(const Snapshot& kernels, const StageQuery& query, const Problem& problem) const;
 
     const Registry* registry_;

@@ -1,5 +1,7 @@
 #include "dispatcher/explain/explain.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
+
 #include <algorithm>
 #include <map>
 
@@ -91,6 +93,8 @@ Explanation explain(const Dispatcher& dispatcher, const Problem& problem, std::s
         if (!config || kernels->find(*config) == nullptr) ++explanation.heuristic_unknown;
     }
     const Problem& full = explanation.plan.problem();
+    if (traits_of(full.api_family).splits_keys && problem.num_splits < 1)
+        explanation.splits = dispatcher.choice_of_splits(problem);
     const auto chosen = [&](KernelFamily family) -> const KernelEntry* {
         for (const PlanStage& stage : explanation.plan.stages())
             if (stage.family == family) return stage.kernel.get();

@@ -43,6 +43,8 @@ struct Explanation {
     std::size_t registered = 0;
     /// Identifiers that the heuristic returned and nobody registered.
     std::size_t heuristic_unknown = 0;
+    /// Of a family with splits, where the problem leaves their number to the plan.
+    std::optional<SplitChoice> splits;
     std::vector<StageExplanation> stages;
 };
 

@@ -42,6 +42,36 @@ std::string stage_text(const StageExplanation& stage) {
     return text;
 }
 
+std::string splits_text(const SplitChoice& choice) {
+    std::string text = fmt::format("num_splits {} by {}: ", choice.num_splits, choice.rule);
+    if (choice.compute_units == 0) return text + "the number of compute units is not known\n";
+    text += fmt::format(
+        "a launch without splits has {:.0f} of the {} blocks that fit, {} on each of {} compute units\n",
+        choice.blocks, choice.compute_units * choice.at_once, choice.at_once, choice.compute_units);
+    if (choice.most <= 1)
+        return text + fmt::format("  from {} of them on nothing is split\n", choice.unsplit);
+    text += fmt::format(
+        "  the fewest of 1 to {} splits whose rounds of blocks are {} as full as the fullest: {}, {:.3f} of "
+        "{:.3f}\n",
+        choice.most, choice.near, choice.unbounded, choice.fullness, choice.best);
+    if (choice.key_tiles > 0) text += fmt::format("  bounded by the tiles of keys: {}\n", choice.key_tiles);
+    return text;
+}
+
+Json splits_json(const SplitChoice& choice) {
+    return {{"rule", choice.rule},
+            {"num_splits", choice.num_splits},
+            {"compute_units", choice.compute_units},
+            {"blocks_at_once", choice.at_once},
+            {"blocks", choice.blocks},
+            {"unsplit", choice.unsplit},
+            {"most", choice.most},
+            {"near", choice.near},
+            {"fullness", choice.fullness},
+            {"best", choice.best},
+            {"key_tiles", choice.key_tiles}};
+}
+
 Json stage_json(const StageExplanation& stage) {
     Json object;
     object["family"] = to_string(stage.family);
@@ -120,6 +150,7 @@ std::string to_text(const Explanation& explanation) {
     if (explanation.heuristic_unknown > 0)
         text += fmt::format("the heuristic named {} kernels that are not registered\n",
                             explanation.heuristic_unknown);
+    if (explanation.splits) text += splits_text(*explanation.splits);
     for (const StageExplanation& stage : explanation.stages) text += stage_text(stage);
     if (plan.workspace_bytes() > 0)
         text += fmt::format(
@@ -139,6 +170,7 @@ Json to_json(const Explanation& explanation) {
     for (const KernelFamily family : explanation.plan.missing())
         object["missing"].push_back(to_string(family));
     object["workspace_bytes"] = explanation.plan.workspace_bytes();
+    object["splits"] = explanation.splits ? splits_json(*explanation.splits) : Json(nullptr);
     object["stages"] = Json::array();
     for (const StageExplanation& stage : explanation.stages) object["stages"].push_back(stage_json(stage));
     return object;

@@ -73,11 +73,14 @@ std::int64_t splits_of(const BwdWorkspaceInputs& in, std::size_t entry) {
 
 /// How the number of splits follows from how many blocks fit a device.
 struct SplitRule {
+    std::string_view name;
     std::int64_t at_once; ///< blocks that a compute unit has at once
     bool packs;           ///< the query heads of a KV head are rows of one block where each has one row
     std::int64_t sharing; ///< so many query heads share a block where each has a few rows
     double unsplit;       ///< no splits from this share of the blocks that fit on
     double near;          ///< the fewest splits whose efficiency is this share of the best
+    std::int64_t
+        key_tile; ///< of sm_90's kernel for the problem, as it has no more splits than tiles; 0 = no bound
 };
 
 /// S-9: of 2 to 8 query rows those of so many heads share a tile of 16 rows, a power of two that divides the heads of a KV head.
@@ -94,23 +97,37 @@ std::int64_t heads_of_few_rows(const Problem& problem) {
 /// S-9 where a kernel of sm_90 decodes, else S-6.
 SplitRule split_rule(const Problem& problem, std::int64_t compute_units, int wave_size) {
     const Signature& s = problem.signature;
-    const bool decodes =
-        problem.arch.view() == "sm_90" && problem.effective_max_seqlen_q() <= 16 && is_half(s.data_type);
-    if (!decodes)
-        return {.at_once = wave_size == 32 ? 4 : 2,
+    const bool hopper = problem.arch.view() == "sm_90";
+    const std::int64_t widest = std::max(s.hdim_q, s.hdim_v);
+    if (!hopper || problem.effective_max_seqlen_q() > 16 || !is_half(s.data_type))
+        return {.name = "S-6",
+                .at_once = wave_size == 32 ? 4 : 2,
                 .packs = s.bias == BiasType::no_bias && s.mask == MaskClass::none,
                 .sharing = 1,
                 .unsplit = 0.8,
-                .near = 0.85};
+                .near = 0.85,
+                .key_tile = !hopper                                ? 0
+                            : widest > 128 && is_half(s.data_type) ? 32
+                                                                   : 64};
     const std::int64_t sharing = heads_of_few_rows(problem);
-    const bool alone = sharing == 1 && s.hdim_q > 64 &&
-                       static_cast<double>(problem.batch) * static_cast<double>(problem.nhead_q) <=
-                           static_cast<double>(compute_units);
-    return {.at_once = alone ? 1 : 2,
+    const bool few =
+        sharing == 1 && static_cast<double>(problem.batch) * static_cast<double>(problem.nhead_q) <=
+                            static_cast<double>(compute_units);
+    const std::int64_t most_keys = widest <= 32 ? 64 : few || widest <= 64 ? 128 : 64;
+    return {.name = "S-9",
+            .at_once = few && s.hdim_q > 64 ? 1 : 2,
             .packs = s.bias != BiasType::alibi && (s.mask == MaskClass::none || problem.window_left < 0),
             .sharing = sharing,
             .unsplit = 4.0,
-            .near = 0.95};
+            .near = 0.95,
+            .key_tile = widest > 128 ? most_keys / 2 : most_keys};
+}
+
+/// The keys of the longest entry; 0 where the problem does not say.
+std::int64_t longest_keys(const Problem& problem) {
+    const bool batch =
+        problem.signature.mode == Mode::batch; // elsewhere the scalar length says nothing (N-2)
+    return batch ? std::max(problem.seqlen_k, problem.max_seqlen_k) : problem.max_seqlen_k;
 }
 
 } // namespace
@@ -208,12 +225,15 @@ SplitKvWorkspace splitkv_workspace(std::int64_t query_rows, std::int64_t nhead_q
     return workspace;
 }
 
-std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_units, int wave_size) {
+SplitChoice split_choice(const Problem& problem, std::int64_t compute_units, int wave_size) {
     // No device comes near the bound; it keeps the product small for every value that a caller states.
     constexpr std::int64_t most_units = 1 << 24;
     const SplitRule rule = split_rule(problem, compute_units, wave_size);
-    const std::int64_t units = std::min(compute_units, most_units) * rule.at_once;
-    if (units <= 0) return 1;
+    SplitChoice choice{
+        .rule = rule.name, .at_once = rule.at_once, .unsplit = rule.unsplit, .near = rule.near};
+    choice.compute_units = std::clamp<std::int64_t>(compute_units, 0, most_units);
+    const std::int64_t units = choice.compute_units * rule.at_once;
+    if (units <= 0) return choice;
     std::int64_t heads = problem.nhead_q, rows = problem.effective_max_seqlen_q();
     const std::int64_t group_size = problem.nhead_q / problem.nhead_k;
     // One query row shared by several heads: the heads of a group become rows of one block.
@@ -224,17 +244,23 @@ std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_unit
     heads /= rule.sharing;
     const double work = static_cast<double>(problem.batch) * static_cast<double>(heads) *
                         static_cast<double>(ceil_div(rows, 64));
-    if (work >= rule.unsplit * static_cast<double>(units)) return 1;
-    const std::int64_t most = work >= static_cast<double>(units) ? 2 : std::min<std::int64_t>(128, units);
+    choice.blocks = work;
+    if (work >= rule.unsplit * static_cast<double>(units)) return choice;
+    choice.most = work >= static_cast<double>(units) ? 2 : std::min<std::int64_t>(128, units);
     const auto efficiency = [&](std::int64_t splits) {
         const double waves = work * static_cast<double>(splits) / static_cast<double>(units);
         return waves > 0.0 ? waves / std::ceil(waves) : 0.0;
     };
-    double best = 0.0;
-    for (std::int64_t splits = 1; splits <= most; ++splits) best = std::max(best, efficiency(splits));
-    for (std::int64_t splits = 1; splits <= most; ++splits)
-        if (efficiency(splits) >= rule.near * best) return splits;
-    return 1;
+    for (std::int64_t splits = 1; splits <= choice.most; ++splits)
+        choice.best = std::max(choice.best, efficiency(splits));
+    while (choice.unbounded < choice.most && efficiency(choice.unbounded) < rule.near * choice.best)
+        ++choice.unbounded;
+    choice.num_splits = choice.unbounded;
+    choice.fullness = efficiency(choice.unbounded);
+    const std::int64_t keys = longest_keys(problem);
+    const std::int64_t tiles = rule.key_tile > 0 && keys > 0 ? ceil_div(keys, rule.key_tile) : 0;
+    if (tiles > 0 && tiles < choice.num_splits) choice.num_splits = choice.key_tiles = tiles;
+    return choice;
 }
 
 } // namespace fmha

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Sizes and offsets of the memory that a plan needs besides its tensors (semantics 20.4 and S-3). The
@@ -88,7 +89,25 @@ struct SplitKvWorkspace {
 SplitKvWorkspace splitkv_workspace(std::int64_t query_rows, std::int64_t nhead_q, std::int64_t hdim_v,
                                    std::int64_t num_splits);
 
-/// Choice of the number of splits when the caller leaves it to the plan (S-6, on sm_90 S-9).
-std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_units, int wave_size);
+/// A number of splits and what it follows from (S-6, on sm_90 S-9).
+struct SplitChoice {
+    std::string_view rule = "S-6";
+    std::int64_t num_splits = 1;
+    std::int64_t compute_units = 0; ///< 0 = unknown, and nothing is split
+    std::int64_t at_once = 0;       ///< blocks that each of them has at once
+    double blocks = 0.0;            ///< of a launch with one split
+    double unsplit = 0.0;           ///< from this share of the blocks that fit on, nothing is split
+    std::int64_t most = 1;          ///< as many splits were compared; 1 = none
+    double near = 0.0;              ///< the fewest of them fill this share of the best one's rounds
+    double fullness = 0.0, best = 0.0;
+    std::int64_t unbounded = 1; ///< those fewest
+    std::int64_t key_tiles = 0; ///< fewer than that, so that there are no more splits; 0 = no bound
+};
+
+/// Choice of the number of splits when the caller leaves it to the plan.
+SplitChoice split_choice(const Problem& problem, std::int64_t compute_units, int wave_size);
+inline std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_units, int wave_size) {
+    return split_choice(problem, compute_units, wave_size).num_splits;
+}
 
 } // namespace fmha

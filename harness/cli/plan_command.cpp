@@ -48,8 +48,10 @@ class PlanCommand final : public Command {
             "rule set that supplies the kernels; the default is ck with --policy ck, house otherwise");
         options.option("--config", config_,
                        "claim, stored, sweep: configuration file that says which of its kernels");
-        options.flag("--explain", explain_,
-                     "add the runner-up and the nearest kernels that were refused, and why");
+        options.flag(
+            "--explain", explain_,
+            "add the runner-up, the nearest kernels that were refused and why, and what a number of splits "
+            "that the plan chose follows from");
         options.list("--prefer", preferred_,
                      "a heuristic: names of kernels, or globs, in order; the first that takes the problem is "
                      "chosen, else the policy chooses");

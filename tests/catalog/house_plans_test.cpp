@@ -204,5 +204,44 @@ TEST(PlansOfHopper, WithASoftCapAreOfOtherPipelinesAbove128Channels) {
                 StartsWith("qr "));
 }
 
+/// S-9: its table of key tiles is that of the kernels, and no plan has more splits than tiles.
+TEST(HopperPlans, HaveNoMoreSplitsThanTilesOfKeys) {
+    Request house = request(RuleSet::house, {ArchName("sm_90")});
+    house.families = only({KernelFamily::fwd_splitkv, KernelFamily::fwd_splitkv_combine});
+    Registry registry;
+    const std::vector<KernelConfig> kernels = list(archs(), house);
+    registry.add(std::span<const KernelConfig>(kernels));
+    const Dispatcher dispatcher(registry, {{ArchName("sm_90"), 132, 32}});
+    std::size_t bounded = 0;
+    for (const auto& [hdim_q, hdim_v] :
+         {std::pair{32, 32}, {40, 64}, {64, 128}, {128, 128}, {192, 128}, {256, 256}})
+        for (const DataType type : {DataType::bf16, DataType::fp8})
+            for (const std::int64_t rows : {1, 2, 8, 16, 17})
+                for (const std::int64_t batch : {1, 3, 40})
+                    for (const std::int64_t kv_heads : {1, 2, 8})
+                        for (const BiasType bias : {BiasType::no_bias, BiasType::alibi})
+                            for (const std::int64_t keys : {1, 100, 513}) {
+                                const Problem problem = ProblemBuilder()
+                                                            .api_family(ApiFamily::fwd_splitkv)
+                                                            .gfx_arch("sm_90")
+                                                            .data_type(type)
+                                                            .dims(hdim_q, hdim_v, batch, rows, keys)
+                                                            .nheads(8, kv_heads)
+                                                            .bias_type(bias)
+                                                            .num_splits(0)
+                                                            .build();
+                                const ExecutionPlan plan = dispatcher.plan(problem);
+                                if (!plan.valid()) continue; // fp8 has no bias
+                                const std::int64_t tile = plan.stages()[0].kernel->config.algorithm.tile.n0;
+                                const std::int64_t tiles = (keys + tile - 1) / tile;
+                                const SplitChoice choice = dispatcher.choice_of_splits(problem);
+                                EXPECT_LE(plan.problem().num_splits, tiles) << plan.problem().to_string();
+                                if (choice.key_tiles == 0) continue;
+                                EXPECT_EQ(choice.key_tiles, tiles) << plan.problem().to_string();
+                                ++bounded;
+                            }
+    EXPECT_GT(bounded, 200U);
+}
+
 } // namespace
 } // namespace fmha::catalog::test

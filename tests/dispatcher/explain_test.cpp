@@ -26,6 +26,45 @@ TEST(Explain, EmptyRegistry) {
               "  no kernel of this family is registered\n");
 }
 
+TEST(Explain, ShowsWhatTheNumberOfSplitsFollowsFrom) {
+    Registry registry;
+    const auto told = [&](const char* arch, std::int64_t units, std::int64_t batch, std::int64_t splits = 0) {
+        Problem problem = builder_for(ApiFamily::fwd_splitkv)
+                              .dims(128, 128, batch, 1, 100)
+                              .nheads(1, 1)
+                              .num_splits(splits)
+                              .build();
+        problem.arch = arch;
+        const Dispatcher dispatcher(registry, {{problem.arch, units, 64}});
+        const std::string text = to_text(explain(dispatcher, problem));
+        const auto from = text.find("num_splits"), to = text.find("fwd_splitkv: ");
+        return from == std::string::npos ? "" : text.substr(from, to - from);
+    };
+    EXPECT_EQ(told("gfx950", 304, 1),
+              "num_splits 109 by S-6: a launch without splits has 1 of the 608 blocks that fit, 2 on each of "
+              "304 compute units\n"
+              "  the fewest of 1 to 128 splits whose rounds of blocks are 0.85 as full as the fullest: 109, "
+              "0.179 of 0.211\n");
+    EXPECT_EQ(told("gfx950", 4, 7),
+              "num_splits 1 by S-6: a launch without splits has 7 of the 8 blocks that fit, 2 on each of 4 "
+              "compute units\n"
+              "  from 0.8 of them on nothing is split\n");
+    EXPECT_EQ(
+        told("sm_90", 132, 1),
+        "num_splits 1 by S-9: a launch without splits has 1 of the 132 blocks that fit, 1 on each of 132 "
+        "compute units\n"
+        "  the fewest of 1 to 128 splits whose rounds of blocks are 0.95 as full as the fullest: 122, "
+        "0.924 of 0.970\n"
+        "  bounded by the tiles of keys: 1\n");
+    EXPECT_EQ(told("gfx950", 0, 1), "num_splits 1 by S-6: the number of compute units is not known\n");
+    EXPECT_EQ(told("gfx950", 304, 1, 3), "") << "the caller's own number follows from nothing";
+    const Json json = to_json(explain(
+        Dispatcher(registry, {{"gfx950", 304, 64}}),
+        builder_for(ApiFamily::fwd_splitkv).dims(128, 128, 1, 1, 100).nheads(1, 1).num_splits(0).build()));
+    EXPECT_EQ(json.at("splits").at("num_splits"), Json(109));
+    EXPECT_EQ(json.at("splits").at("compute_units"), Json(304));
+}
+
 TEST(Explain, NearestRefusalsComeClosestFirst) {
     Registry registry;
     registry.add(instance(fwd_kernel(64, 64), "narrow"));

@@ -350,22 +350,55 @@ TEST(NumSplits, HopperFillsWholeRoundsOfBlocksOfSeveralWaves) {
     };
     EXPECT_EQ(splits(1, 1, "sm_90"), 16); // 128 of 132
     EXPECT_EQ(splits(4, 1, "sm_90"), 4);
-    EXPECT_EQ(splits(8, 1, "sm_90"), 4); // 256 of 264
-    EXPECT_EQ(splits(1, 1, "sm_90", 64), 32);
-    EXPECT_EQ(splits(64, 1, "sm_90"), 1);  // W = 512, 1.94 rounds
-    EXPECT_EQ(splits(67, 1, "sm_90"), 2);  // W = 536, 2.03 rounds
-    EXPECT_EQ(splits(128, 1, "sm_90"), 1); // W = 1024, 3.88 rounds
-    EXPECT_EQ(splits(132, 1, "sm_90"), 1); // W = 1056, four rounds
-    EXPECT_EQ(splits(8, 4, "sm_90"), 4);   // four heads share a block: W = 64 of 264
-    EXPECT_EQ(splits(1, 4, "sm_90"), 32);  // W = 8
-    EXPECT_EQ(splits(8, 3, "sm_90"), 4);   // padded to four rows
-    EXPECT_EQ(splits(4, 8, "sm_90"), 4);   // two heads: W = 64
-    EXPECT_EQ(splits(8, 16, "sm_90"), 1);  // one head: W = 256
+    EXPECT_EQ(splits(8, 1, "sm_90"), 4);      // 256 of 264
+    EXPECT_EQ(splits(1, 1, "sm_90", 64), 16); // 32 fill 256 of 264, the keys are 16 tiles of 128
+    EXPECT_EQ(splits(64, 1, "sm_90"), 1);     // W = 512, 1.94 rounds
+    EXPECT_EQ(splits(67, 1, "sm_90"), 2);     // W = 536, 2.03 rounds
+    EXPECT_EQ(splits(128, 1, "sm_90"), 1);    // W = 1024, 3.88 rounds
+    EXPECT_EQ(splits(132, 1, "sm_90"), 1);    // W = 1056, four rounds
+    EXPECT_EQ(splits(8, 4, "sm_90"), 4);      // four heads share a block: W = 64 of 264
+    EXPECT_EQ(splits(1, 4, "sm_90"), 32);     // W = 8
+    EXPECT_EQ(splits(8, 3, "sm_90"), 4);      // padded to four rows
+    EXPECT_EQ(splits(4, 8, "sm_90"), 4);      // two heads: W = 64
+    EXPECT_EQ(splits(8, 16, "sm_90"), 1);     // one head: W = 256
     EXPECT_EQ(splits(8, 4, "sm_90", 32), 1);
-    EXPECT_EQ(splits(1, 4, "sm_90", 256), 4); // no kernel shares a tile: W = 32 of 132
-    EXPECT_EQ(splits(1, 17, "sm_90"), 15);    // S-6 with W = 32 and U = 528
-    EXPECT_EQ(splits(1, 1, "sm_90", 128, DataType::fp8), 57);
+    EXPECT_EQ(splits(1, 4, "sm_90", 256), 4);                 // no kernel shares a tile: W = 32 of 132
+    EXPECT_EQ(splits(1, 17, "sm_90"), 15);                    // S-6 with W = 32 and U = 528
+    EXPECT_EQ(splits(1, 1, "sm_90", 128, DataType::fp8), 32); // S-6 says 57, the keys are 32 tiles
     EXPECT_EQ(splits(1, 1, "gfx1201"), 57);
+}
+
+/// S-9: more blocks than tiles of keys would have nothing to read. On AMD the formula is upstream's and knows no keys.
+TEST(NumSplits, HopperHasNoMoreThanTilesOfKeys) {
+    const auto splits = [](std::int64_t keys, std::int64_t rows, std::int64_t hdim, const char* arch) {
+        Problem problem = testing::builder_for(ApiFamily::fwd_splitkv)
+                              .data_type(DataType::bf16)
+                              .dims(hdim, hdim, 1, rows, keys)
+                              .nheads(1, 1)
+                              .build();
+        problem.arch = arch;
+        return choose_num_splits(problem, arch == std::string_view("sm_90") ? 132 : 256, 64);
+    };
+    EXPECT_EQ(splits(100, 1, 128, "sm_90"), 1);
+    EXPECT_EQ(splits(128, 1, 128, "sm_90"), 1);
+    EXPECT_EQ(splits(129, 1, 128, "sm_90"), 2);
+    EXPECT_EQ(splits(1 << 20, 1, 128, "sm_90"), 122);
+    EXPECT_EQ(splits(512, 1, 64, "sm_90"), 4);
+    EXPECT_EQ(splits(512, 1, 32, "sm_90"), 8);
+    EXPECT_EQ(splits(512, 1, 256, "sm_90"), 8);
+    EXPECT_EQ(splits(512, 17, 128, "sm_90"), 8);
+    EXPECT_EQ(splits(512, 17, 256, "sm_90"), 16);
+    EXPECT_EQ(splits(0, 1, 128, "sm_90"), 122) << "a length that is not stated bounds nothing";
+    EXPECT_EQ(splits(100, 1, 128, "gfx950"), 109);
+    // In group mode the scalar length says nothing (N-2).
+    Problem packed =
+        testing::builder_for(ApiFamily::fwd_splitkv).dims(128, 128, 1, 1, 100).nheads(1, 1).build();
+    packed.arch = "sm_90";
+    packed.signature.mode = Mode::group;
+    packed.max_seqlen_q = 1;
+    EXPECT_EQ(choose_num_splits(packed, 132, 64), 122);
+    packed.max_seqlen_k = 100;
+    EXPECT_EQ(choose_num_splits(packed, 132, 64), 1);
 }
 
 } // namespace
