@@ -56,6 +56,14 @@ RunResult Runner::run(const Problem& problem, const Invocation& invocation, Stre
     return launch(std::move(plan), invocation, stream, prepare);
 }
 
+#define FMHA_RUN(name, Args, ...)                                                                            \
+    RunResult Runner::run_##name(const Signature& traits, const Args& args, const ArchName& arch,            \
+                                 Stream stream, const Prepare& prepare) const {                              \
+        return run(problem_of(traits, args, arch), args, stream, prepare);                                   \
+    }
+FMHA_API_FAMILIES(FMHA_RUN)
+#undef FMHA_RUN
+
 RunResult Runner::run_explicit(std::string_view identifier, const Problem& problem,
                                const Invocation& invocation, Stream stream, const Prepare& prepare) const {
     ExecutionPlan plan = dispatcher_->plan_one(identifier, problem);

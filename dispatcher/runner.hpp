@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/dispatcher.hpp"
+#include "dispatcher/types/family_table.hpp"
 
 #include <functional>
 #include <string_view>
@@ -35,6 +36,14 @@ class Runner {
     /// `require_posed` for arguments that pose another problem than the plan's, and those of planning and of the instances.
     RunResult run(const Problem& problem, const Invocation& invocation, Stream stream,
                   const Prepare& prepare = {}) const;
+
+    /// The same for the problem that traits and arguments pose (`problem_of`): run_fwd, run_fwd_pagedkv, run_fwd_splitkv,
+    /// run_fwd_appendkv, run_batch_prefill and run_bwd.
+#define FMHA_RUN(name, Args, ...)                                                                            \
+    RunResult run_##name(const Signature& traits, const Args& args, const ArchName& arch, Stream stream,     \
+                         const Prepare& prepare = {}) const;
+    FMHA_API_FAMILIES(FMHA_RUN)
+#undef FMHA_RUN
 
     /// Launches the kernel with this identifier for its own stage alone. Throws NoKernelFound for an identifier that
     /// is not registered and UnsupportedInvocation, with the condition, when it does not take the problem.

@@ -1,6 +1,7 @@
 #include "dispatcher/registry/registry.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/catalog/catalog.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -167,6 +168,11 @@ std::size_t Registry::filter_by_arch(std::string_view arch) {
     return filter([&](const KernelEntry& entry) {
         return entry.config.arch.empty() || entry.config.arch.view() == arch;
     });
+}
+
+std::size_t Registry::filter_by_profile(std::string_view profile) {
+    const catalog::Profile kept = catalog::parse_profile(profile);
+    return filter([&](const KernelEntry& entry) { return catalog::kept_by(kept, entry.config); });
 }
 
 void Registry::clear() {

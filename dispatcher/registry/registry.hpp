@@ -53,9 +53,12 @@ class Registry {
     void add(std::span<const KernelConfig> configs, Priority priority = Priority::normal);
     /// Everything in `other`, at `priority`, under the rule of `add`. Merging with itself changes nothing.
     void merge_from(const Registry& other, Priority priority);
-    /// Both return how many entries they dropped.
+    /// They return how many entries they dropped.
     std::size_t filter(const std::function<bool(const KernelEntry&)>& keep);
     std::size_t filter_by_arch(std::string_view arch);
+    /// Keeps what the working list has under this profile, a name or a number (dispatcher-api section 11). Throws InputError for one
+    /// that is not known.
+    std::size_t filter_by_profile(std::string_view profile);
     void clear();
 
     std::shared_ptr<const Snapshot> snapshot() const;

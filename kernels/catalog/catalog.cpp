@@ -182,6 +182,10 @@ std::vector<KernelConfig> list(const arch::ArchSet& archs, const Request& reques
     return kernels;
 }
 
+bool kept_by(const Profile& profile, const KernelConfig& config) {
+    return house::keeps(profile, config);
+}
+
 void append_name(const Naming& naming, const KernelConfig& config, std::string& out) {
     ops_of(naming.rules).append_name(naming, config, out);
 }

@@ -75,6 +75,9 @@ void enumerate(const arch::ArchSet& archs, const Request& request, Sink sink);
 /// `enumerate` into a list, for callers that need one.
 std::vector<KernelConfig> list(const arch::ArchSet& archs, const Request& request);
 
+/// Whether `profile` keeps a kernel of the working list (`house`), wherever it comes from.
+bool kept_by(const Profile& profile, const KernelConfig& config);
+
 /// Which names: `ck` spells the generic mask class by vocabulary ("mask" in simplified runs, "mg" in generic
 /// ones), so the vocabulary belongs to the naming and not to the record.
 struct Naming {

@@ -150,6 +150,31 @@ TEST(Registry, FiltersByArchitectureAndCountsWhatItDrops) {
     EXPECT_TRUE(registry.empty());
 }
 
+TEST(Registry, FiltersByProfileAndCountsWhatItDrops) {
+    const auto filled = [] {
+        auto registry = std::make_unique<Registry>();
+        KernelConfig with_alibi = fwd_kernel(), single = fwd_kernel(),
+                     backward = kernel_of(KernelFamily::bwd_dq_dk_dv);
+        with_alibi.signature.bias = BiasType::alibi;
+        single.signature.data_type = DataType::fp32;
+        for (const KernelConfig& kernel : {fwd_kernel(), with_alibi, single, backward}) registry->add(kernel);
+        return registry;
+    };
+    for (const auto& [profile, dropped] : {std::pair{"all", 0U}, std::pair{"pytorch", 2U}, std::pair{"4", 2U},
+                                           std::pair{"flash_fwd", 2U}, std::pair{"fp32", 3U}}) {
+        const auto registry = filled();
+        EXPECT_EQ(registry->filter_by_profile(profile), dropped) << profile;
+        EXPECT_EQ(registry->size(), 4U - dropped) << profile;
+    }
+    try {
+        filled()->filter_by_profile("nobody");
+        FAIL();
+    } catch (const InputError& error) {
+        EXPECT_THAT(error.what(),
+                    HasSubstr("profile \"nobody\" is not known; allowed: a number 0 … 999, ck_default"));
+    }
+}
+
 TEST(Registry, MergesUnderTheSameRuleAndWithItselfChangesNothing) {
     Registry registry, other;
     registry.add(instance(fwd_kernel(), "mine"));

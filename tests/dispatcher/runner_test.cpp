@@ -123,6 +123,35 @@ TEST(Runner, StagesRunInOrder) {
     EXPECT_THAT(order, ::testing::ElementsAre("bwd_dot_do_o", "bwd_dq_dk_dv", "bwd_convert_dq"));
 }
 
+/// A runner for each API derives the problem, so that traits and arguments are all that a caller states.
+TEST(Runner, WrappersPoseTheProblemOfTheirArguments) {
+    Bench b;
+    using enum KernelFamily;
+    std::vector<std::shared_ptr<FakeInstance>> kernels;
+    for (const KernelFamily family : {fwd, bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq}) {
+        kernels.push_back(instance(kernel_of(family)));
+        b.registry.add(kernels.back());
+    }
+    FwdArgs args = skeleton_of(forward);
+    int prepared = 0;
+    const RunResult result =
+        b.runner.run_fwd(forward.signature, args, "gfx950", {}, [&](const ExecutionPlan&) { ++prepared; });
+    EXPECT_EQ(result.plan.problem(), b.dispatcher.resolved(forward));
+    EXPECT_EQ(prepared, 1);
+    EXPECT_EQ(kernels[0]->launches, 1);
+    BwdArgs gradients;
+    gradients.shape = args.shape;
+    EXPECT_EQ(b.runner.run_bwd({}, gradients, "gfx950", {}).plan.stages().size(), 3U);
+    for (const auto& kernel : kernels) EXPECT_EQ(kernel->launches, 1);
+    EXPECT_THROW(b.runner.run_fwd(forward.signature, args, "gfx942", {}), NoKernelFound);
+    args.shape.nhead_k = 3;
+    EXPECT_THROW(b.runner.run_fwd(forward.signature, args, "gfx950", {}), ProblemError);
+    EXPECT_THROW(b.runner.run_fwd_pagedkv({}, {}, "gfx950", {}), ProblemError);
+    EXPECT_THROW(b.runner.run_fwd_splitkv({}, {}, "gfx950", {}), ProblemError);
+    EXPECT_THROW(b.runner.run_fwd_appendkv({}, {}, "gfx950", {}), ProblemError);
+    EXPECT_THROW(b.runner.run_batch_prefill({}, {}, "gfx950", {}), ProblemError);
+}
+
 TEST(Runner, SaysWhyItCannotRun) {
     Bench b;
     const Problem problem = builder_for(ApiFamily::fwd_splitkv).build();
