@@ -137,7 +137,7 @@ struct Case {
     VLayout v_layout = VLayout::row;
     /// Elements added to every row, head and batch stride (and kept as poisoned padding); 0 = packed.
     std::int64_t stride_padding = 8;
-    /// Overrides the batch stride of the named tensor ("q", "k", "v", "o"), for offset tests; 0 = derived.
+    /// Overrides the batch stride of the named tensor, for offset tests; 0 = derived.
     std::string wide_tensor;
     std::int64_t wide_batch_stride = 0;
 

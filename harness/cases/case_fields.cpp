@@ -97,7 +97,6 @@ constexpr ApiFamilies splitting = having([](const ApiTraits& t) { return t.split
 constexpr ApiFamilies with_values = having([](const ApiTraits& t) { return !t.gradients; });
 constexpr ApiFamilies appending = having([](const ApiTraits& t) { return t.stores_keys; });
 constexpr ApiFamilies prefilling = having([](const ApiTraits& t) { return t.lists_pages; });
-constexpr ApiFamilies widening = having([](const ApiTraits& t) { return t.contiguous() || t.lists_pages; });
 constexpr ApiFamilies caching = having([](const ApiTraits& t) { return t.reads_cache; });
 constexpr ApiFamilies cached_attention =
     having([](const ApiTraits& t) { return t.attends && t.reads_cache; });
@@ -256,8 +255,8 @@ const std::vector<CaseField>& table() {
         plain<&C::operm>("operm"),
         plain<&C::v_layout>("v_layout", {}, with_values),
         plain<&C::stride_padding>("stride_padding", integer),
-        plain<&C::wide_tensor>("wide_tensor", "\"q\", \"k\", \"v\", \"o\" or \"\"", widening),
-        plain<&C::wide_batch_stride>("wide_batch_stride", integer, widening),
+        plain<&C::wide_tensor>("wide_tensor", "the name of a tensor or \"\""),
+        plain<&C::wide_batch_stride>("wide_batch_stride", integer),
         {"mask", std::string(mask_grammar), {"mask", "mask"}, read_mask, print_mask, every_family},
         {"bias",
          "\"none\", \"e:0\", \"e:1\", \"e:2\", \"a:0\", \"a:1\", \"-a:0\" or \"-a:1\"",

@@ -67,13 +67,30 @@ void check_room(const Case& c) {
     check_append(args);
 }
 
-/// Strides of a case are above 0, and only a wide one can be beyond those of tensor maps.
+/// Whether Q, K or V has the wide stride of the case, if there is one.
+bool widens_input(const Case& c) {
+    return c.wide_tensor == "q" || c.wide_tensor == "k" || c.wide_tensor == "v";
+}
+bool widens_pages(const Case& c) {
+    return is_paged(c) && (c.wide_tensor == "k" || c.wide_tensor == "v");
+}
+
+/// Strides of a case are above 0, and only a wide one can be beyond those of tensor maps. A map of pages counts in steps of what
+/// divides the strides of pages and of heads, and pages in vectors have none.
 bool mappable(const Case& c) {
-    constexpr std::int64_t end_of_strides = std::int64_t{1} << 40;
+    constexpr std::int64_t end_of_strides = std::int64_t{1} << 40, most_steps = (std::int64_t{1} << 31) - 2;
     const ElementTypes types = element_types(c.data_type, Fp8Flavour::ocp);
-    const bool copied = c.wide_tensor == "q" || c.wide_tensor == "k" || c.wide_tensor == "v";
-    return c.mode == Mode::group || c.batch == 1 || !copied ||
-           element_bytes(types.q, c.wide_batch_stride) < end_of_strides;
+    if (!widens_input(c)) return true;
+    if (!widens_pages(c))
+        return c.mode == Mode::group || c.batch == 1 ||
+               element_bytes(types.q, c.wide_batch_stride) < end_of_strides;
+    if (is_vectorized(c)) return true;
+    const std::int64_t row = (c.wide_tensor == "v" ? c.hdim_v : c.hdim_q) + c.stride_padding;
+    const std::int64_t of_head = c.iperm == Layout::bshd ? row : row * c.cache.page_size + c.stride_padding;
+    const std::int64_t common = std::gcd(c.wide_batch_stride, c.nhead_k > 1 ? of_head : 0);
+    return element_bytes(types.k, common) < end_of_strides &&
+           (pool_pages(c) - 1) * (c.wide_batch_stride / common) + (c.nhead_k - 1) * (of_head / common) <=
+               most_steps;
 }
 
 std::int64_t longest(const std::vector<std::int64_t>& logical, const std::vector<std::int64_t>& physical) {
@@ -85,7 +102,8 @@ std::int64_t longest(const std::vector<std::int64_t>& logical, const std::vector
 std::int64_t alignment_of(const Case& c) {
     const ElementTypes types = element_types(c.data_type, Fp8Flavour::ocp);
     const bool batch = c.mode == Mode::batch, in_vectors = is_vectorized(c);
-    const std::int64_t wide = batch || (is_paged(c) && !in_vectors) ? c.wide_batch_stride : 0;
+    const bool counts = widens_pages(c) ? !in_vectors : batch;
+    const std::int64_t wide = widens_input(c) && counts ? c.wide_batch_stride : 0;
     const std::int64_t line_of_v = in_vectors                   ? 0
                                    : c.v_layout == VLayout::row ? c.hdim_v
                                    : batch                      ? longest(c.seqlen_k, c.physical_k)
@@ -158,7 +176,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
         builder.page_size(static_cast<std::int32_t>(c.cache.page_size)).paged_kv(true);
     if (api.lists_pages) {
         builder.kv_cache(c.cache.kv_layout, c.cache.kv_lookup, static_cast<std::int32_t>(c.cache.page_size));
-        if (is_paged(c) && c.wide_batch_stride > 0)
+        if (widens_pages(c))
             builder.kv_pool_bytes(element_bytes(element_types(c.data_type, Fp8Flavour::ocp).k,
                                                 pool_pages(c) * c.wide_batch_stride));
     }

@@ -232,20 +232,12 @@ class FormCheck {
     }
 
     void wide() const {
-        static constexpr std::array<std::string_view, 5> tensors{"", "q", "k", "v", "o"};
-        if (std::ranges::find(tensors, case_.wide_tensor) == tensors.end())
-            fail("wide_tensor", case_.wide_tensor, "expected q, k, v or o");
         if (case_.wide_tensor.empty() != (case_.wide_batch_stride == 0))
             fail("wide_batch_stride", case_.wide_batch_stride,
                  "wide_tensor and wide_batch_stride are stated together");
         constexpr std::int64_t widest = std::int64_t{1} << 40;
         if (case_.wide_batch_stride > widest)
             fail("wide_batch_stride", case_.wide_batch_stride, "expected at most 2^40 elements");
-        const bool pool = api_.lists_pages;
-        if (pool && !case_.wide_tensor.empty() && case_.wide_tensor != "k" && case_.wide_tensor != "v")
-            fail("wide_tensor", case_.wide_tensor, "pages lie in k and in v");
-        if (!case_.wide_tensor.empty() && case_.mode == Mode::group && !pool)
-            fail("wide_tensor", case_.wide_tensor, "group mode has no batch stride");
     }
 
     void size() const {

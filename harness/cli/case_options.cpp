@@ -34,6 +34,7 @@ harness::Case CaseOptions::load() const {
         throw InputError(fmt::format("--case {}: is {} cases; name one of them, for example '{}'", case_,
                                      cases.size(), cases.empty() ? "" : cases.front().id));
     harness::Case& c = cases.front();
+    harness::require_runnable(c, arch_);
     // Files have no gaps between rows or entries.
     c.wide_tensor.clear();
     static_cast<void>(harness::to_problem(c, arch_));

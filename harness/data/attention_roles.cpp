@@ -174,32 +174,23 @@ void encode_row(const DataSource& source, GuardedTensor& tensor, Stream stream, 
 }
 
 TensorLayout layout_q(const Case& c, const Geometry& g) {
-    return widened(c,
-                   StrideMaker(c).make(g.types.q, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_q,
-                                       c.iperm == Layout::bshd),
-                   "q");
+    return StrideMaker(c).make(g.types.q, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_q,
+                               c.iperm == Layout::bshd);
 }
 TensorLayout layout_k(const Case& c, const Geometry& g) {
-    return widened(c,
-                   StrideMaker(c).make(g.types.k, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_q,
-                                       c.iperm == Layout::bshd),
-                   "k");
+    return StrideMaker(c).make(g.types.k, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_q,
+                               c.iperm == Layout::bshd);
 }
 TensorLayout layout_v(const Case& c, const Geometry& g) {
     const StrideMaker strides(c);
     const bool seq_major = c.iperm == Layout::bshd;
-    return widened(
-        c,
-        c.v_layout == VLayout::row
-            ? strides.make(g.types.v, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_v, seq_major)
-            : strides.make_transposed(g.types.v, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_v, seq_major),
-        "v");
+    return c.v_layout == VLayout::row
+               ? strides.make(g.types.v, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_v, seq_major)
+               : strides.make_transposed(g.types.v, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_v, seq_major);
 }
 TensorLayout layout_o(const Case& c, const Geometry& g) {
-    return widened(c,
-                   StrideMaker(c).make(g.types.o, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_v,
-                                       c.operm == Layout::bshd),
-                   "o");
+    return StrideMaker(c).make(g.types.o, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_v,
+                               c.operm == Layout::bshd);
 }
 TensorLayout layout_lse(const Case& c, const Geometry& g) {
     return StrideMaker(c).make_statistic(g.stored_batch, c.nhead_q, g.rows_q);

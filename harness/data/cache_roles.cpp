@@ -1,10 +1,8 @@
 #include "harness/data/cache_roles.hpp"
 
-#include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <vector>
 
 namespace fmha::harness::roles {
@@ -12,18 +10,6 @@ namespace {
 
 /// Of a cache: K, or V, which may lie column by column.
 enum class CacheSide : std::uint8_t { keys, values };
-
-/// Pages of the tensor that the case names lie further apart, with nothing between them.
-TensorLayout widened_pool(const Case& c, TensorLayout layout, CacheSide side) {
-    if (c.wide_tensor != (side == CacheSide::values ? "v" : "k")) return layout;
-    if (c.wide_batch_stride < layout.batch_stride)
-        throw InputError(fmt::format("wide_batch_stride {} is below the {} elements of one page",
-                                     c.wide_batch_stride, layout.batch_stride));
-    layout.segments = layout.batches;
-    layout.segment_elements = layout.batch_stride;
-    layout.segment_stride = layout.batch_stride = c.wide_batch_stride;
-    return layout;
-}
 
 /// Rows of one vector, without padding between them (B-3).
 TensorLayout layout_vectors(const Case& c, const Geometry& g, const CachePlaces& places, CacheSide side) {
@@ -47,12 +33,7 @@ TensorLayout layout_cached(const Case& c, const Geometry& g, CacheSide side) {
     const CachePlaces places(c);
     const StrideMaker strides = StrideMaker::of_cache(c);
     const bool seq_major = c.iperm == Layout::bshd;
-    if (is_vectorized(c)) return widened_pool(c, layout_vectors(c, g, places, side), side);
-    if (traits_of(c.family).lists_pages)
-        return widened_pool(c,
-                            strides.make(values ? g.types.v : g.types.k, places.slots(), c.nhead_k,
-                                         places.rows(), values ? c.hdim_v : c.hdim_q, seq_major),
-                            side);
+    if (is_vectorized(c)) return layout_vectors(c, g, places, side);
     if (!values)
         return strides.make(g.types.k, places.slots(), c.nhead_k, places.rows(), c.hdim_q, seq_major);
     return c.v_layout == VLayout::row

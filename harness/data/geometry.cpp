@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fmha::harness {
 namespace {
@@ -129,15 +130,26 @@ TensorLayout array_layout(ElementType type, std::int64_t rows, std::int64_t colu
             .axes = 2};
 }
 
-TensorLayout widened(const Case& c, TensorLayout layout, std::string_view name) {
-    if (c.wide_tensor != name || c.mode == Mode::group) return layout;
+TensorLayout widened(const Case& c, TensorLayout layout) {
     if (c.wide_batch_stride < layout.batch_stride)
         throw InputError(fmt::format("wide_batch_stride {} is below the {} elements of one entry of {}",
-                                     c.wide_batch_stride, layout.batch_stride, name));
-    layout.segments = c.batch;
+                                     c.wide_batch_stride, layout.batch_stride, c.wide_tensor));
+    layout.segments = layout.batches;
     layout.segment_elements = layout.batch_stride;
     layout.segment_stride = layout.batch_stride = c.wide_batch_stride;
     return layout;
+}
+
+void require_wide_tensor(const Case& c, std::span<const std::string_view> strided) {
+    if (strided.empty())
+        throw InputError(
+            fmt::format("wide_tensor={}: this case has no tensor whose entries, slots or pages lie "
+                        "a stride apart",
+                        c.wide_tensor));
+    if (std::ranges::find(strided, c.wide_tensor) == strided.end())
+        throw InputError(fmt::format("wide_tensor={}: expected a tensor of this case whose entries, slots or "
+                                     "pages lie a stride apart: {}",
+                                     c.wide_tensor, fmt::join(strided, ", ")));
 }
 
 } // namespace fmha::harness

@@ -5,6 +5,8 @@
 #include "harness/data/guarded_tensor.hpp"
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 namespace fmha::harness {
@@ -71,8 +73,9 @@ class StrideMaker {
 TensorLayout array_layout(ElementType type, std::int64_t columns);
 TensorLayout array_layout(ElementType type, std::int64_t rows, std::int64_t columns);
 
-/// `layout` with the batch stride that the case asks for, if it names this tensor. Throws InputError for a stride below one
-/// entry.
-TensorLayout widened(const Case& c, TensorLayout layout, std::string_view name);
+/// `layout` with the batch stride that the case asks for. Throws InputError for a stride below one entry.
+TensorLayout widened(const Case& c, TensorLayout layout);
+/// Throws InputError where the tensor that the case names is none of `strided`, those with a batch stride.
+void require_wide_tensor(const Case& c, std::span<const std::string_view> strided);
 
 } // namespace fmha::harness

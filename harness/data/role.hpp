@@ -51,6 +51,27 @@ std::span<const Role<Args>> roles_of();
 template <class Args>
 void bind_values(const DataSource& source, Args& args);
 
+/// The layout of a tensor of the case, with the batch stride that the case asks for where it names this one.
+template <class Args>
+TensorLayout layout_of(const Role<Args>& role, const Case& c, const Geometry& g) {
+    const TensorLayout layout = role.layout(c, g);
+    return role.name == c.wide_tensor ? widened(c, layout) : layout;
+}
+
+/// The tensors of a case. Throws InputError where it names a wide tensor that cannot be one.
+template <class Args>
+std::vector<const Role<Args>*> roles_of_case(const Case& c, const Geometry& g) {
+    std::vector<const Role<Args>*> roles;
+    std::vector<std::string_view> strided;
+    for (const Role<Args>& role : roles_of<Args>()) {
+        if (!role.present(c)) continue;
+        roles.push_back(&role);
+        if (!c.wide_tensor.empty() && role.layout(c, g).batch_stride > 0) strided.push_back(role.name);
+    }
+    if (!c.wide_tensor.empty()) require_wide_tensor(c, strided);
+    return roles;
+}
+
 /// All memory of one case of a family in host memory.
 template <class Args>
 class FamilyTensors {
@@ -98,12 +119,12 @@ class FamilyTensors {
   private:
     static std::vector<TensorSpec> specs(const DataSource& source) {
         std::vector<TensorSpec> specs;
-        for (const Role<Args>& role : roles_of<Args>()) {
-            if (!role.present(source.c)) continue;
+        for (const Role<Args>* const found : roles_of_case<Args>(source.c, source.geometry)) {
+            const Role<Args>& role = *found;
             TensorSpec spec;
             spec.name = role.name;
             spec.flow = role.flow;
-            spec.layout = role.layout(source.c, source.geometry);
+            spec.layout = layout_of(role, source.c, source.geometry);
             if (role.fill != nullptr)
                 spec.fill = [&source, &role](GuardedTensor& tensor) { role.fill(source, tensor); };
             spec.logical = [&source, &role](const RowVisit& visit) { role.logical(source, visit); };
@@ -122,8 +143,8 @@ template <class Args>
 std::int64_t tensor_bytes(const Case& c, Fp8Flavour flavour) {
     const Geometry geometry = geometry_of(c, flavour);
     std::int64_t bytes = 0;
-    for (const Role<Args>& role : roles_of<Args>())
-        if (role.present(c)) bytes += allocated_bytes(role.layout(c, geometry));
+    for (const Role<Args>* const role : roles_of_case<Args>(c, geometry))
+        bytes += allocated_bytes(layout_of(*role, c, geometry));
     return bytes;
 }
 

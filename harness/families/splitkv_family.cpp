@@ -147,7 +147,7 @@ class SplitKvData final : public CaseData {
         case_.split.num_splits = splits_on_device(to_problem(case_, kernels.front().arch.view()));
         for (const Role<SplitKvArgs>& role : roles_of<SplitKvArgs>())
             if (role.present(case_) && (role.name == "o_acc" || role.name == "lse_acc"))
-                tensors_.set().lay_out(role.name, role.layout(case_, tensors_.geometry()));
+                tensors_.set().lay_out(role.name, layout_of(role, case_, tensors_.geometry()));
     }
     Invocation invocation() const override { return planned_call(tensors_); }
     Invocation invocation_of(KernelFamily stage) const override {

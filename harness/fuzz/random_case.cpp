@@ -10,6 +10,7 @@
 #include "harness/data/fwd_fill.hpp"
 #include "harness/families/family.hpp"
 #include "harness/fuzz/draw.hpp"
+#include "harness/run/case_tensors.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -49,7 +50,7 @@ class RandomCase {
         }
         if (api_.reads_cache) room();
         if (api_.attends && api_.reads_cache && draw_.one_in(3)) chain();
-        if (api_.contiguous() || api_.lists_pages) far_apart();
+        far_apart();
         return named_by_plain(c_, plain);
     }
 
@@ -344,13 +345,19 @@ class RandomCase {
         take_if_legal(with);
     }
 
-    /// Entries or pages with nothing between them, about 2^31 and 2^32 elements apart.
+    /// Entries or pages with nothing between them, about 2^31 and 2^32 elements apart, where the case has the tensor.
     void far_apart() {
-        if (!draw_.one_in(24)) return;
+        if (!draw_.one_in(12)) return;
         Case with = c_;
-        with.wide_tensor = api_.lists_pages ? draw_.any({"k", "v"}) : draw_.any({"q", "k", "v", "o"});
+        with.wide_tensor =
+            draw_.any({"q", "k", "v", "o", "lse", "d_o", "dq", "dk", "dv", "o_acc", "k_new", "v_new"});
         with.wide_batch_stride = draw_.any({std::int64_t{1} << 22, (std::int64_t{1} << 31) - 64,
                                             (std::int64_t{1} << 31) + 64, (std::int64_t{1} << 32) + 64});
+        try {
+            require_runnable(with, {});
+        } catch (const InputError&) {
+            return;
+        }
         take_if_legal(with);
     }
 

@@ -1,4 +1,7 @@
 // Where the data of a case lies in its cache, read back through nothing but the tables that the kernels get.
+#include "dispatcher/tensor_maps.hpp"
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/case_problem.hpp"
 #include "harness/data/pagedkv_tensors.hpp"
 #include "harness/families/family.hpp"
 #include "harness/run/execution.hpp"
@@ -98,6 +101,31 @@ TEST(CacheData, EntriesWithGapsBeginBehindOneAnother) {
     // Table entries of the pages before the first key may not be read (P-5).
     const std::int32_t before = args.place.block_table[2 * args.place.block_table_stride];
     EXPECT_TRUE(before < 0 || before >= args.place.page_count);
+}
+
+TEST(CacheData, TheProblemSaysWhichWidePagesATensorMapCanHave) {
+    int mappable = 0, others = 0;
+    for (const Layout layout : {Layout::bhsd, Layout::bshd})
+        for (const char* tensor : {"q", "k", "v"})
+            for (const std::int64_t heads : {1, 2})
+                for (const std::int64_t padding : {0, 8})
+                    for (const std::int64_t extra : {-64, 0, 64, 128})
+                        for (const int power : {31, 32, 38, 39}) {
+                            Case c = paged_case();
+                            c.iperm = layout;
+                            c.nhead_q = c.nhead_k = heads;
+                            c.stride_padding = padding;
+                            c.wide_tensor = tensor;
+                            c.wide_batch_stride = (std::int64_t{1} << power) + extra;
+                            const PagedKvTensors tensors(c, Fp8Flavour::ocp);
+                            const bool have = tensor_maps_have(tensors.args(), VLayout::row);
+                            EXPECT_EQ(to_problem(c, "sm_90").tensors_mappable, have)
+                                << to_string(layout) << ' ' << tensor << ' ' << heads << ' ' << padding << ' '
+                                << c.wide_batch_stride;
+                            ++(have ? mappable : others);
+                        }
+    EXPECT_GT(mappable, 50);
+    EXPECT_GT(others, 50);
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "harness/data/bwd_tensors.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/data/random.hpp"
+#include "harness/families/family.hpp"
 #include "harness/gates/attention_outputs.hpp"
 #include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <fmt/format.h>
 
 namespace fmha::harness::test {
 namespace {
@@ -106,6 +108,56 @@ TEST(Data, WideStridesTakeNoMemoryAndStillHaveGuards) {
         store_code(args.o.data, args.o.type, args.o.offset(1, 0, 0, 0) - 1, 0x3C00U);
     });
     EXPECT_FALSE(verdict(stray, "G5.5").passed);
+}
+
+std::string refusal(Case c, std::string_view tensor) {
+    c.wide_tensor = tensor;
+    c.wide_batch_stride = std::int64_t{1} << 32;
+    try {
+        static_cast<void>(family_of(c.family).bytes(c, Fp8Flavour::ocp, 1));
+        return {};
+    } catch (const InputError& error) {
+        return error.what();
+    }
+}
+
+TEST(Data, EveryTensorWithABatchStrideAndNoOtherCanBeWide) {
+    const auto names = [](std::string_view tensor, std::string_view allowed) {
+        return fmt::format(
+            "wide_tensor={}: expected a tensor of this case whose entries, slots or pages lie a "
+            "stride apart: {}",
+            tensor, allowed);
+    };
+    Case c = small_case();
+    EXPECT_EQ(refusal(c, "w"), names("w", "q, k, v, o, lse"));
+    c.lse = false;
+    c.bias = BiasType::elementwise;
+    c.bias_rank = 1;
+    EXPECT_EQ(refusal(c, "bias"), names("bias", "q, k, v, o")) << "all entries share it";
+    c.bias_rank = 2;
+    EXPECT_EQ(refusal(c, "bias"), "");
+    EXPECT_EQ(refusal(c, "lse"), names("lse", "q, k, v, o, bias"));
+    c.mode = Mode::group;
+    EXPECT_EQ(refusal(c, "q"),
+              "wide_tensor=q: this case has no tensor whose entries, slots or pages lie a stride apart");
+    c.family = ApiFamily::fwd_pagedkv;
+    c.cache.page_size = 128;
+    EXPECT_EQ(refusal(c, "o"), names("o", "k, v"));
+    EXPECT_EQ(refusal(c, "k"), "");
+    Case backward = small_case();
+    backward.family = ApiFamily::bwd;
+    EXPECT_EQ(refusal(backward, "dbias"), names("dbias", "q, k, v, o, lse, d_o, d, dq, dk, dv"));
+}
+
+TEST(Data, AWideGradientLiesWhereItsStrideSays) {
+    Case c = small_case();
+    c.family = ApiFamily::bwd;
+    c.wide_tensor = "dk";
+    c.wide_batch_stride = (std::int64_t{1} << 32) + 64;
+    const BwdTensors tensors(c, Fp8Flavour::ocp);
+    EXPECT_EQ(tensors.args().dk.batch_stride, c.wide_batch_stride);
+    EXPECT_LT(tensors.args().dv.batch_stride, 1 << 20);
+    EXPECT_LT(family_of(c.family).bytes(c, Fp8Flavour::ocp, 1).tensors, 1 << 22);
 }
 
 TEST(Data, EveryFillSeparatesTypesGrid) {

@@ -241,8 +241,6 @@ TEST(Malformed, CaseFiles) {
         {"\"set\": {\"physical_q\": [130, 140], \"length_form_q\": \"seqlen\"}",
          "X: fwd/x@1: physical_q=[130,140]: entries of a batch have one allocated length (N-1); unequal ones "
          "need mode=group"},
-        {"\"set\": {\"wide_tensor\": \"w\", \"wide_batch_stride\": 5}",
-         "X: fwd/x@1: wide_tensor=w: expected q, k, v or o"},
         {"\"set\": {\"wide_tensor\": \"q\"}",
          "X: fwd/x@1: wide_batch_stride=0: wide_tensor and wide_batch_stride are stated together"},
         {"\"set\": {\"wide_tensor\": \"q\", \"wide_batch_stride\": 4611686018427387904}",
