@@ -24,6 +24,8 @@ enum class Fill : std::uint8_t {
     rising,      ///< every key tile raises the running maximum
     ties,        ///< O lies half way between two values of its type, exactly
     weight_ties, ///< weights lie half way between 0 and the smallest value of P's type, exactly
+    shifted,     ///< N with every score lowered by 1e5, as far as the type reaches
+    heavy_tailed ///< N with a few rows of Q and V a hundred times larger
 };
 
 /// How the caller hands over the logical lengths of one side (N-3). `both` is an invalid problem and exists

@@ -16,7 +16,7 @@ struct EnumTable<harness::Tier> {
 template <>
 struct EnumTable<harness::Fill> {
     using enum harness::Fill;
-    static constexpr std::array<EnumName<harness::Fill>, 12> names{{{normal, "normal"},
+    static constexpr std::array<EnumName<harness::Fill>, 14> names{{{normal, "normal"},
                                                                     {sharp, "sharp"},
                                                                     {indexed, "indexed"},
                                                                     {zeros, "zeros"},
@@ -27,7 +27,9 @@ struct EnumTable<harness::Fill> {
                                                                     {edge_first, "edge_first"},
                                                                     {rising, "rising"},
                                                                     {ties, "ties"},
-                                                                    {weight_ties, "weight_ties"}}};
+                                                                    {weight_ties, "weight_ties"},
+                                                                    {shifted, "shifted"},
+                                                                    {heavy_tailed, "heavy_tailed"}}};
     static constexpr auto& aliases = no_aliases<harness::Fill>;
 };
 

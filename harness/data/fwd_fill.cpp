@@ -18,7 +18,7 @@ bool is_edge(Fill fill) {
     return fill == Fill::edge_last || fill == Fill::edge_first;
 }
 
-/// Of the fill `rising`: sixteen, but never more than half, so that rows differ in the others.
+/// Of the fills `rising` and `shifted`: sixteen, but never more than half, so that rows differ in the others.
 std::size_t lifting_channels(std::size_t channels) {
     return std::clamp<std::size_t>(channels / 2, 1, 16);
 }
@@ -39,6 +39,19 @@ double huge_value(ElementType type) {
     default:
         return 128.0;
     }
+}
+
+/// Of the fill `shifted`: what the lifting channels of Q hold, negated where scores rise with products, and those of K.
+double shifting_value(ElementType type, std::size_t channels, double sigma) {
+    constexpr double shift = 1e5;
+    return std::min(std::sqrt(shift / (std::abs(sigma) * static_cast<double>(lifting_channels(channels)))),
+                    huge_value(type));
+}
+
+/// Of the fill `heavy_tailed`: one row in sixteen.
+double tail_factor(const Random& row) {
+    constexpr std::uint64_t beyond_channels = std::uint64_t{1} << 32U;
+    return (row.bits(beyond_channels) & 15U) == 0 ? 100.0 : 1.0;
 }
 
 /// Largest integer up to which every integer is on the type's grid.
@@ -79,11 +92,13 @@ bool FwdFill::exact() const {
     case Fill::edge_first:
     case Fill::ties:
     case Fill::weight_ties:
+    case Fill::shifted: // one addend for all scores, whatever the descales of their tokens and blocks
         return true;
     case Fill::normal:
     case Fill::sharp:
     case Fill::uniform:
     case Fill::rising:
+    case Fill::heavy_tailed:
         return false;
     }
     return false;
@@ -122,6 +137,14 @@ void FwdFill::q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<do
         normal_row(random, 1.0, row);
         std::fill_n(row.begin(), lifting_channels(row.size()), 2.0);
         return;
+    case Fill::shifted: {
+        normal_row(random, 1.0, row);
+        const double value = shifting_value(types_.q, row.size(), sigma_);
+        std::fill_n(row.begin(), lifting_channels(row.size()), sigma_ > 0.0 ? -value : value);
+        return;
+    }
+    case Fill::heavy_tailed:
+        return normal_row(random, tail_factor(random), row);
     case Fill::edge_last:
     case Fill::edge_first:
         std::fill(row.begin(), row.end(), 0.0);
@@ -142,6 +165,7 @@ void FwdFill::k_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_
     const Random random = k_.row(u64(b), u64(hk), u64(j));
     switch (case_.fill) {
     case Fill::normal:
+    case Fill::heavy_tailed:
         return normal_row(random, 1.0, row);
     case Fill::sharp:
         return normal_row(random, 3.0, row);
@@ -172,6 +196,10 @@ void FwdFill::k_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_
         std::fill_n(row.begin(), channels, 8.0 * position / (sigma_ * 2.0 * static_cast<double>(channels)));
         return;
     }
+    case Fill::shifted:
+        normal_row(random, 1.0, row);
+        std::fill_n(row.begin(), lifting_channels(row.size()), shifting_value(types_.q, row.size(), sigma_));
+        return;
     case Fill::edge_last:
     case Fill::edge_first: {
         std::fill(row.begin(), row.end(), 0.0);
@@ -198,7 +226,10 @@ void FwdFill::v_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::span<d
     case Fill::sharp:
     case Fill::huge:
     case Fill::rising:
+    case Fill::shifted:
         return normal_row(random, 1.0, row);
+    case Fill::heavy_tailed:
+        return normal_row(random, tail_factor(random), row);
     case Fill::indexed:
     case Fill::zeros: {
         // fp4 spans fewer binades than the seven of the definition.

@@ -224,10 +224,10 @@ class RandomCase {
 
     void fill() {
         using enum Fill;
-        c_.fill = draw_.any(
-            {normal, normal, sharp, indexed, zeros, huge, uniform, integers, rising, edge_last, edge_first});
+        c_.fill = draw_.any({normal, normal, sharp, indexed, zeros, huge, uniform, integers, rising,
+                             edge_last, edge_first, heavy_tailed, shifted});
         const bool edge = c_.fill == edge_last || c_.fill == edge_first;
-        if (api_.gradients && c_.fill == huge) c_.fill = normal;
+        if (api_.gradients && (c_.fill == huge || c_.fill == shifted)) c_.fill = normal;
         if (edge && !edges_decide()) c_.fill = normal;
         if (c_.split.stage == SplitStage::combine) c_.fill = normal;
     }

@@ -47,6 +47,7 @@ bool rounds_independently(Fill fill, ElementType o) {
     case Fill::integers:
     case Fill::ties:
     case Fill::weight_ties:
+    case Fill::shifted:
         return false;
     case Fill::indexed:
         return element_bits(o) > 8;

@@ -239,7 +239,8 @@ TEST(BackwardGates, LeaveG2OutForDataOfFewValuesAndSeeWrongGradientsThereToo) {
         const Asked wrong = asked_of(fill, [](Differentiated& done) { done.scale("dv", 1.1); });
         EXPECT_THAT(wrong.failed, Contains("G1:dv")) << to_string(fill);
     }
-    for (const Fill fill : {Fill::normal, Fill::indexed, Fill::sharp, Fill::uniform, Fill::rising}) {
+    for (const Fill fill :
+         {Fill::normal, Fill::indexed, Fill::sharp, Fill::uniform, Fill::rising, Fill::heavy_tailed}) {
         const Asked right = asked_of(fill, [](Differentiated&) {});
         EXPECT_THAT(right.failed, IsEmpty()) << to_string(fill);
         for (const char* gate : {"G2:dq", "G2:dk", "G2:dv"})

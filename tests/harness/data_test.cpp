@@ -2,6 +2,7 @@
 
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/bwd_tensors.hpp"
+#include "harness/data/fwd_fill.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/data/random.hpp"
 #include "harness/families/family.hpp"
@@ -164,9 +165,9 @@ TEST(Data, EveryFillSeparatesTypesGrid) {
     // Encoding a stored value again changes nothing, and every value is finite.
     for (const DataType type :
          {DataType::fp16, DataType::bf16, DataType::fp32, DataType::fp8bf16, DataType::bf8})
-        for (const Fill fill :
-             {Fill::normal, Fill::sharp, Fill::indexed, Fill::zeros, Fill::huge, Fill::uniform,
-              Fill::integers, Fill::edge_last, Fill::edge_first, Fill::rising}) {
+        for (const Fill fill : {Fill::normal, Fill::sharp, Fill::indexed, Fill::zeros, Fill::huge,
+                                Fill::uniform, Fill::integers, Fill::edge_last, Fill::edge_first,
+                                Fill::rising, Fill::shifted, Fill::heavy_tailed}) {
             Case c = small_case();
             c.data_type = type;
             c.fill = fill;
@@ -180,7 +181,8 @@ TEST(Data, EveryFillSeparatesTypesGrid) {
 
 TEST(Data, RandomOperandsAreNoSubnormalFp16) {
     // CDNA 2's matrix unit would take them as 0, and a gradient that hangs on one of them alone is lost.
-    for (const Fill fill : {Fill::normal, Fill::sharp, Fill::indexed, Fill::uniform, Fill::rising}) {
+    for (const Fill fill :
+         {Fill::normal, Fill::sharp, Fill::indexed, Fill::uniform, Fill::rising, Fill::heavy_tailed}) {
         Case c = small_case();
         c.family = ApiFamily::bwd;
         c.fill = fill;
@@ -193,6 +195,47 @@ TEST(Data, RandomOperandsAreNoSubnormalFp16) {
                     ASSERT_TRUE(x == 0.0 || x >= 0x1p-14) << name << ' ' << i << ' ' << d << ' ' << x;
                 }
     }
+}
+
+TEST(Data, ShiftedScoresAreLowByTheSameWhateverTheScale) {
+    for (const double scale : {0.0, 0.5, -0.125})
+        for (const DataType type : {DataType::fp32, DataType::fp16, DataType::bf16}) {
+            Case c = small_case();
+            c.data_type = type;
+            c.fill = Fill::shifted;
+            c.scale_s = scale;
+            const FwdTensors tensors(c, Fp8Flavour::ocp);
+            for (const std::int64_t i : {0, 69})
+                for (const std::int64_t j : {0, 89}) {
+                    double score = 0.0;
+                    for (std::int64_t d = 0; d < 64; ++d)
+                        score +=
+                            value(tensors.tensor("q"), 1, 1, i, d) * value(tensors.tensor("k"), 1, 1, j, d);
+                    // Rounded to 8 bits twice.
+                    EXPECT_NEAR(score * static_cast<double>(resolved_scale(c)), -1e5, 800.0) << scale;
+                }
+        }
+}
+
+TEST(Data, AFewHeavyTailedRowsAreAHundredTimesLarger) {
+    Case c = small_case();
+    c.fill = Fill::heavy_tailed;
+    c.seqlen_q = c.seqlen_k = {1600};
+    const FwdTensors tensors(c, Fp8Flavour::ocp);
+    const auto heavy_rows = [&](const char* name) {
+        int heavy = 0;
+        for (std::int64_t i = 0; i < 1600; ++i) {
+            double largest = 0.0;
+            for (std::int64_t d = 0; d < 64; ++d)
+                largest = std::max(largest, std::abs(value(tensors.tensor(name), 1, 0, i, d)));
+            EXPECT_TRUE(largest < 7.0 || largest > 70.0) << name << ' ' << i;
+            heavy += largest > 70.0 ? 1 : 0;
+        }
+        return heavy;
+    };
+    EXPECT_NEAR(heavy_rows("q"), 100, 40);
+    EXPECT_NEAR(heavy_rows("v"), 100, 40);
+    EXPECT_EQ(heavy_rows("k"), 0) << "such a key would win in every row";
 }
 
 TEST(Data, HugeDotProductsAreExactlyZero) {

@@ -7,8 +7,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 namespace fmha::harness::test {
 namespace {
@@ -142,6 +144,49 @@ TEST(Gates, G3SeesAWrongLse) {
 TEST(Gates, G3SeesAWrongInfinity) {
     expect_failed_by(run_spoiled(small_case(), [](const FwdArgs& a) { lse_at(a, 1, 1, 0) = -INFINITY; }),
                      "G3");
+}
+
+/// What a kernel stores that has `number` as the score of masked keys.
+void mask_by_number(const FwdArgs& a, double number) {
+    const auto real = [](const TensorView& view, std::int64_t b, std::int64_t h, std::int64_t i,
+                         std::int64_t c) {
+        return reference::decode(view.type, load_code(view.data, view.type, view.offset(b, h, i, c)));
+    };
+    for (std::int64_t b = 0; b < a.shape.batch; ++b)
+        for (std::int64_t h = 0; h < a.shape.nhead_q; ++h)
+            for (std::int64_t i = 0; i < a.shape.seqlen_q; ++i) {
+                std::vector<double> scores;
+                for (std::int64_t j = 0; j < a.shape.seqlen_k; ++j) {
+                    double score = 0.0;
+                    for (std::int64_t c = 0; c < a.shape.hdim_q; ++c)
+                        score += real(a.q, b, h, i, c) * real(a.k, b, h, j, c);
+                    scores.push_back(j <= i ? score * static_cast<double>(a.score.scale_s) : number);
+                }
+                const double top = std::ranges::max(scores);
+                double sum = 0.0;
+                for (double& score : scores) sum += score = std::exp(score - top);
+                lse_at(a, b, h, i) = static_cast<float>(top + std::log(sum));
+                for (std::int64_t c = 0; c < a.shape.hdim_v; ++c) {
+                    double o = 0.0;
+                    for (std::int64_t j = 0; j < a.shape.seqlen_k; ++j)
+                        o += scores[static_cast<std::size_t>(j)] / sum * real(a.v, b, h, j, c);
+                    set_o(a, b, h, i, c, o);
+                }
+            }
+}
+
+TEST(Gates, ShiftedScoresShowAFiniteNumberInPlaceOfInfinity) {
+    Case c = small_case();
+    c.mask = MaskType::top_left;
+    c.window_right = 0;
+    const auto by = [&](double number) {
+        return run_spoiled(c, [number](const FwdArgs& a) { mask_by_number(a, number); });
+    };
+    EXPECT_EQ(by(-1e4).outcome, Outcome::passed) << "scores of a few units never come near";
+    c.fill = Fill::shifted;
+    EXPECT_EQ(by(-INFINITY).outcome, Outcome::passed);
+    expect_failed_by(by(-1e4), "G1");
+    expect_failed_by(by(-65504.0), "G3");
 }
 
 TEST(Gates, G4IsReportedAndNeverRequired) {

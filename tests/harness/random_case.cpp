@@ -115,7 +115,8 @@ Case random_case(std::uint64_t seed) {
     if (fp8) c.qscale = draw.any({QScale::no_scale, QScale::pertensor, QScale::blockscale});
     if (c.data_type == DataType::fp8) c.scale_o = draw.any({1.0, 16.0, 100.0});
     c.fill = draw.any({Fill::normal, Fill::normal, Fill::sharp, Fill::indexed, Fill::zeros, Fill::huge,
-                       Fill::uniform, Fill::integers, Fill::rising, Fill::edge_last, Fill::edge_first});
+                       Fill::uniform, Fill::integers, Fill::rising, Fill::edge_last, Fill::edge_first,
+                       Fill::heavy_tailed, Fill::shifted});
     // An edge fill that can decide no row is an error, so it is for cases in which a key wins alone and has a rank of its own.
     if ((c.fill == Fill::edge_last || c.fill == Fill::edge_first) && !edges_decide(c)) c.fill = Fill::normal;
     c.repeats = 2;

@@ -34,15 +34,11 @@ struct Data {
     std::int64_t keys = 4096;
 };
 
-constexpr Data data_sets[] = {{"uniform", Fill::uniform},
-                              {"0.1 normal", Fill::normal, 0.1},
-                              {"normal", Fill::normal},
-                              {"sharp", Fill::sharp},
-                              {"rising", Fill::rising},
-                              {"indexed", Fill::indexed},
-                              {"zeros", Fill::zeros},
-                              {"edge_last", Fill::edge_last},
-                              {"rising, 128 keys", Fill::rising, 1.0, 128}};
+constexpr Data data_sets[] = {{"uniform", Fill::uniform},     {"0.1 normal", Fill::normal, 0.1},
+                              {"normal", Fill::normal},       {"sharp", Fill::sharp},
+                              {"rising", Fill::rising},       {"heavy_tailed", Fill::heavy_tailed},
+                              {"indexed", Fill::indexed},     {"zeros", Fill::zeros},
+                              {"edge_last", Fill::edge_last}, {"rising, 128 keys", Fill::rising, 1.0, 128}};
 
 /// Launches a kernel with a mistake.
 using Launch = std::function<void(const KernelInstance& kernel, FwdArgs args)>;

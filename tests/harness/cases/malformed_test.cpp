@@ -95,7 +95,7 @@ TEST(Malformed, CaseFiles) {
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": "gaussian"})",
          "X: fill[0]: \"gaussian\" is not allowed; expected normal, sharp, indexed, zeros, huge, uniform, "
          "integers, "
-         "edge_last, edge_first, rising, ties or weight_ties"},
+         "edge_last, edge_first, rising, ties, weight_ties, shifted or heavy_tailed"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": []})",
          "X: fill: expected a list with at least one value, got []"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": ["zeros", "zeros"]})",
@@ -255,6 +255,10 @@ TEST(Malformed, CaseFiles) {
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"seqlen_k": 5000}, "fill": "edge_first"})",
          "X: fwd/x[fill=edge_first]@1: fill=edge_first: the answer is exact only without more than 4096 "
          "keys"},
+        {R"({"about": "a", "family": "bwd", "tier": "smoke", "fill": "shifted"})",
+         "X: fwd/x[fill=shifted]@1: fill=shifted: an LSE of 1e5 in fp32 is rounded by more than the limits "
+         "of "
+         "gradients know"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"p_drop": 0.5}, "fill": "edge_first"})",
          "X: fwd/x[fill=edge_first]@1: fill=edge_first: the answer is exact only without dropout"},
         {R"({"about": "a", "family": "fwd_splitkv", "tier": "smoke", "set": {"stage": "combine"}, "fill": "edge_last"})",
