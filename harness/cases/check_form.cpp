@@ -18,6 +18,8 @@ namespace {
 /// Above this a tensor is nobody's intention: 2^32 elements are 8 GiB of fp16 and 32 GiB of the
 /// reference.
 constexpr double largest_tensor = 4294967296.0;
+/// Between the rows of the largest tensor it adds up to 2^52 elements, whose bytes are still counted in 64 bits.
+constexpr std::int64_t most_padding = std::int64_t{1} << 20;
 constexpr std::int64_t exact_fill_keys = 4096;
 constexpr double ln2 = 0.6931471805599453;
 
@@ -37,8 +39,7 @@ class FormCheck {
         wide();
         size();
         exact_fill();
-        if (case_.stride_padding < 0)
-            fail("stride_padding", case_.stride_padding, "expected 0 or more elements");
+        check_padding(case_, where_);
         if (case_.sink_size < 0) fail("mask", case_.sink_size, "the number of sink tokens is negative");
         if (case_.repeats < 1) fail("repeats", case_.repeats, "a case runs at least once");
         if (case_.seqlen_q.empty()) fail("seqlen_q", "[]", "expected at least one length");
@@ -250,7 +251,8 @@ class FormCheck {
             return static_cast<double>(std::ranges::max(lengths));
         };
         const double rows = longest(case_.seqlen_q, case_.physical_q),
-                     keys = longest(case_.seqlen_k, case_.physical_k);
+                     keys = api_.reads_cache ? static_cast<double>(room_of(case_))
+                                             : longest(case_.seqlen_k, case_.physical_k);
         const double batch = static_cast<double>(std::max<std::int64_t>(case_.batch, 1));
         const double heads = static_cast<double>(std::max<std::int64_t>(case_.nhead_q, 1));
         const double heads_k = static_cast<double>(std::max<std::int64_t>(case_.nhead_k, 1));
@@ -305,6 +307,12 @@ class FormCheck {
 };
 
 } // namespace
+
+void check_padding(const Case& concrete, const std::string& where) {
+    if (concrete.stride_padding < 0 || concrete.stride_padding > most_padding)
+        throw InputError(fmt::format("{}: stride_padding={}: expected 0 to 2^20 elements", where,
+                                     concrete.stride_padding));
+}
 
 void check_form(const Case& concrete, const std::string& where) {
     FormCheck(concrete, where).run();

@@ -6,6 +6,7 @@
 #include "harness/bench/problem_cases.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_name.hpp"
+#include "harness/cases/check_form.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cases/shape_ranges.hpp"
 #include "harness/cli/cases_root.hpp"
@@ -118,6 +119,7 @@ std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::stri
             c.lse = false;
             c.stride_padding = 0;
             harness::apply_overrides(shape, shape, c);
+            harness::check_padding(c, "--shape " + shape); // a shape without room is a result
             chosen.push_back(std::move(c));
         }
     if (!problems_.empty() || (files_.empty() && shapes_.empty())) {

@@ -77,6 +77,8 @@ TEST(Options, ThatChangeNothingAreRefused) {
         {{"verify", "--catalogue", "--pairs"}, "--pairs and --catalogue exclude one another"},
         {{"verify", "--catalogue", "--sample", "0"}, "--sample 0: allowed: 1 or more"},
         {{"bench", "--shape", "seqlen=16", "--tier", "full"}, "--tier needs CASES"},
+        {{"bench", "--shape", "seqlen=16,stride_padding=1152921504606846976"},
+         "stride_padding=1152921504606846976: expected 0 to 2^20 elements"},
         {{"bench", "--rules", "house", "--category", "smoke"}, "--tier needs CASES"},
         {{"bench", one, "--num-splits", "3"}, "--num-splits needs --problems"},
         {{"parity", "--smoke", "--rules", "claim"}, "--rules needs the golden audit or --consistency"},
