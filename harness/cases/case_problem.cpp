@@ -4,8 +4,11 @@
 #include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/element.hpp"
+#include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/cache_case.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -15,8 +18,19 @@
 namespace fmha::harness {
 namespace {
 
+/// A value that is 0 in the floats of an argument asks for nothing, or for a default, which the case does not mean.
+void check_underflow(const char* rule, const char* field, double value) {
+    if (value != 0.0 && static_cast<float>(value) == 0.0F)
+        throw ProblemError(rule, field, fmt::format("{}", value),
+                           fmt::format("{} is {}, which is 0 in the floats that kernels take", field, value));
+}
+
 /// Rules about values that a problem does not hold because no kernel depends on them.
 void check_arguments(const Case& c) {
+    check_underflow("C-1", "logits_soft_cap", c.logits_soft_cap);
+    check_underflow("D-1", "p_drop", c.p_drop);
+    check_underflow("H-3", "scale_s", c.scale_s);
+    check_underflow("O-1", "scale_o", c.scale_o);
     const ScoreArgs score{.scale_s = static_cast<float>(c.scale_s),
                           .scale_o = static_cast<float>(c.scale_o),
                           .logits_soft_cap = static_cast<float>(c.logits_soft_cap)};

@@ -56,6 +56,23 @@ TEST(Outcomes, RefusedUnexpectedly) {
     EXPECT_EQ(only(run_case(small_case(), NoKernels(), {})).outcome, Outcome::refused_unexpectedly);
 }
 
+// A kernel for the feature would be told that there is none.
+TEST(Outcomes, ValuesThatAreZeroInFloatsAreRefused) {
+    const auto refusal = [](double Case::*field, double value) {
+        Case c = small_case();
+        c.data_type = DataType::fp8;
+        c.*field = value;
+        const CaseResult result = only(run_case(c, FittingHostKernel(), {}));
+        EXPECT_EQ(result.outcome, Outcome::refused_unexpectedly);
+        return result.message;
+    };
+    EXPECT_EQ(refusal(&Case::logits_soft_cap, 1e-50),
+              "C-1: logits_soft_cap is 1e-50, which is 0 in the floats that kernels take");
+    EXPECT_THAT(refusal(&Case::p_drop, 1e-50), testing::StartsWith("D-1: p_drop is 1e-50, which"));
+    EXPECT_THAT(refusal(&Case::scale_s, -1e-50), testing::StartsWith("H-3: scale_s is -1e-50, which"));
+    EXPECT_THAT(refusal(&Case::scale_o, 1e-46), testing::StartsWith("O-1: scale_o is 1e-46, which"));
+}
+
 TEST(Outcomes, NoKernelAsPredicted) {
     Case c = small_case();
     c.expect = Expectation::no_kernel;
