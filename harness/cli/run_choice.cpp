@@ -4,17 +4,9 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/cases_root.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace fmha::cli {
-namespace {
-
-/// Launches of a case that says nothing about them.
-constexpr std::int64_t least_repeats = 2;
-
-} // namespace
-
 void RunChoice::declare(OptionSet& options) {
     options.choice("--target", target_, harness::target_names(), "Where kernels run");
     options.option("--arch", arch_, "Architecture to plan for (default: gfx950, or the device's)");
@@ -80,7 +72,8 @@ harness::CaseRunOptions RunChoice::of_case(const harness::Target& target, int jo
     run.kernel_filter = kernel_filter_;
     run.where = where_;
     run.cases_root = root_;
-    run.repeats = static_cast<int>(warm_up_ == 0 ? repeats_ : std::max(repeats_, least_repeats) + warm_up_);
+    run.repeats = static_cast<int>(repeats_);
+    run.warm_up = static_cast<int>(warm_up_);
     run.memory_limit = memory_.bytes();
     run.work_limit = target.work_limit();
     return run;

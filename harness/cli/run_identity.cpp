@@ -62,6 +62,7 @@ Json run_identity(const std::vector<harness::Case>& cases, const harness::Target
             {"kernel", run.kernel_filter},
             {"where", run.where},
             {"repeats", run.repeats},
+            {"warmup", run.warm_up},
             {"timeout", options.timeout.count()},
             {"memory_limit", run.memory_limit},
             {"work_limit", fmt::format("{}", run.work_limit)},

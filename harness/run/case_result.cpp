@@ -19,6 +19,10 @@ CaseResult blank_result(const Case& c) {
     return result;
 }
 
+int launches_of(const Case& c, const CaseRunOptions& options) {
+    return (options.repeats > 0 ? options.repeats : c.repeats) + options.warm_up;
+}
+
 CaseResult lost_result(const Case& c, const CaseRunOptions& options, const TaskEnd& end) {
     CaseResult result = blank_result(c);
     result.message = end.answer;
@@ -53,6 +57,7 @@ std::string reproducing_command(const Case& c, const CaseRunOptions& options, co
                    system::shell_word(kernel);
     if (!options.where.empty()) command += " --where " + system::shell_word(options.where);
     if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
+    if (options.warm_up > 0) command += fmt::format(" --warmup {}", options.warm_up);
     return command;
 }
 

@@ -23,10 +23,14 @@ struct CaseRunOptions {
     std::string arch_dir;   ///< for the same command, when it is given; `archs` are its architectures
     std::optional<arch::ArchSet> archs{};
     int repeats = 0; ///< 0 = the case's own number
+    int warm_up = 0; ///< launches beside them
     int reference_threads = 1;
     std::int64_t memory_limit = 0; ///< bytes (of Family::bytes) above which a case is not run; 0 = none
     double work_limit = 0.0;       ///< floating-point operations above which a case is not run; 0 = none
 };
+
+/// How often each kernel of a case is launched.
+int launches_of(const Case& c, const CaseRunOptions& options);
 
 /// The common content of every result of a case, without an outcome.
 CaseResult blank_result(const Case& c);

@@ -185,7 +185,7 @@ void run_candidate(CaseResult& result, const PreparedCase& prepared, const Candi
     const StageOutputs outputs = execution.first();
     const std::string mistrust =
         judge_outputs(result, candidate.families, outputs, candidate.stages, oracles, InputOrigin::fill);
-    execution.repeat(outputs, options.repeats > 0 ? options.repeats : c.repeats);
+    execution.repeat(outputs, launches_of(c, options));
     execution.in_parts(outputs);
     result.kernel_seconds = execution.kernel_seconds();
     std::ranges::move(execution.gates(), std::back_inserter(result.gates));

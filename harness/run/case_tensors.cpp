@@ -17,8 +17,7 @@ constexpr std::int64_t most_moved_bytes = std::int64_t{1} << 30;
 bool may_move(const Family& family, const Case& c, const Case& moved, Fp8Flavour flavour,
               const CaseRunOptions& options) {
     const std::int64_t bytes = family.bytes(moved, flavour, options.reference_threads).tensors;
-    const int launches = options.repeats > 0 ? options.repeats : c.repeats;
-    return launches > 1 && c.wide_tensor.empty() && bytes <= most_moved_bytes &&
+    return launches_of(c, options) > 1 && c.wide_tensor.empty() && bytes <= most_moved_bytes &&
            (options.memory_limit == 0 ||
             family.bytes(c, flavour, options.reference_threads).total() + bytes <= options.memory_limit);
 }

@@ -237,6 +237,7 @@ TEST(Journal, OfAnotherRunIsRefusedAndLeftAlone) {
     refused({"--seed", "7"}, "cases_sha256 is ");
     refused({"--arch", "gfx942"}, "arch is \"gfx950\" there and \"gfx942\" here");
     refused({"--repeats", "3"}, "repeats is 0 there and 3 here");
+    refused({"--warmup", "1"}, "warmup is 0 there and 1 here");
     refused({"--kernels", "all"}, "kernels is \"planned\" there and \"all\" here");
     refused({"--timeout", "7"}, "timeout is 600 there and 7 here");
     refused({"--kernels", "all", "--repeats", "3"},

@@ -26,6 +26,10 @@ TEST(Outcomes, PassedAndItsKernel) {
     EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
     EXPECT_EQ(result.kernel, "fitting");
     EXPECT_EQ(result.reproduce, "fmha verify test/small@1 --arch gfx950");
+    CaseRunOptions more;
+    more.warm_up = 3;
+    EXPECT_EQ(only(run_case(small_case(), FittingHostKernel(), more)).reproduce,
+              "fmha verify test/small@1 --arch gfx950 --warmup 3");
 }
 
 Case invalid_case() {
@@ -176,6 +180,24 @@ TEST(Outcomes, NotRunForAReason) {
     const CaseResult memory = only(run_case(small_case(), FittingHostKernel(), little));
     EXPECT_EQ(memory.outcome, Outcome::not_run);
     EXPECT_EQ(memory.not_run_reason, NotRunReason::no_memory);
+}
+
+TEST(Outcomes, FurtherLaunchesAreAddedToThoseOfTheCase) {
+    const auto launches = [](int of_case, int repeats, int warm_up) {
+        Case c = small_case();
+        c.repeats = of_case;
+        CaseRunOptions options;
+        options.repeats = repeats;
+        options.warm_up = warm_up;
+        int count = 0;
+        const CaseResult result =
+            only(run_case(c, SpoiledKernel([&count](const FwdArgs&) { ++count; }), options));
+        EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+        return count;
+    };
+    EXPECT_EQ(launches(5, 0, 3) - launches(5, 0, 0), 3);
+    EXPECT_EQ(launches(5, 2, 1) - launches(5, 2, 0), 1);
+    EXPECT_EQ(launches(1, 0, 1), launches(2, 0, 0));
 }
 
 TEST(Outcomes, ALaunchThatRefusesFails) {
