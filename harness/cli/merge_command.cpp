@@ -129,6 +129,16 @@ class MergeCommand final : public Command {
     }
 
   private:
+    /// The members by which the joined run is a whole one, the same one however often its shards are joined.
+    static Json undivided(const Merged& merged) {
+        constexpr std::size_t digits = 32;
+        const auto& runs = merged.runs;
+        return {{"shards", 1},
+                {"run", runs.size() == 1
+                            ? runs.front()
+                            : system::sha256(fmt::format("{}", fmt::join(runs, " "))).substr(0, digits)}};
+    }
+
     reports::Report report_of(const Merged& merged, bool of_list, const std::string& invocation) const {
         reports::Report report;
         report.results = merged.results;
@@ -148,6 +158,7 @@ class MergeCommand final : public Command {
         report.info.started = now_utc();
         for (const std::string& problem : merged.problems) report.ledger.object(problem);
         report.identity = merged.identity;
+        if (merged.problems.empty()) report.identity.update(undivided(merged));
         return report;
     }
 
@@ -163,8 +174,7 @@ class MergeCommand final : public Command {
     void remember(const Merged& merged, const reports::Report& report, const std::string& invocation) const {
         if (store_.file().empty() || !merged.problems.empty()) return;
         store::RunRecord run = new_run("verify", invocation);
-        constexpr std::size_t digits = 32;
-        run.id = system::sha256(fmt::format("{}", fmt::join(merged.runs, " "))).substr(0, digits);
+        run.id = report.identity.value("run", std::string());
         run.selection = merged.identity.value("selection", std::string());
         run.target = merged.identity.value("target_name", report.info.target);
         run.arch = report.info.arch;
@@ -174,8 +184,7 @@ class MergeCommand final : public Command {
         run.commit = merged.identity.value("commit", run.commit);
         if (!report.info.machine.empty()) run.machine = report.info.machine;
         run.asked = static_cast<std::int64_t>(merged.identity.value("cases", std::uint64_t{0}));
-        run.identity = merged.identity;
-        run.identity["shards"] = 1;
+        run.identity = harness::whole_identity(report.identity);
         const auto recording = store_.begin(run);
         for (std::size_t i = 0; i < report.results.size();) {
             std::size_t end = i;

@@ -5,6 +5,8 @@
 #include "harness/results/merge.hpp"
 #include "harness/results/result_json.hpp"
 
+#include <fmt/format.h>
+
 #include <iterator>
 #include <string_view>
 
@@ -13,17 +15,21 @@ namespace {
 
 using Finished = std::map<std::string, std::vector<CaseResult>>;
 
-/// Takes a line that `append` wrote. False for another one.
+/// Takes a line that `append` wrote. False for another one. Throws InputError for a case that an earlier line is about: a run
+/// appends each case once, so that one of the lines is not its own.
 bool take_line(std::string_view line, Finished& finished) {
+    std::string name;
+    std::vector<CaseResult> results;
     try {
         const Json object = Json::parse(line);
-        std::vector<CaseResult> results;
         for (const Json& result : object.at("results")) results.push_back(result_from_json(result));
-        finished[object.at("case").get<std::string>()] = std::move(results);
-        return true;
+        name = object.at("case").get<std::string>();
     } catch (const InputError&) {
         return false;
     }
+    if (!finished.try_emplace(name, std::move(results)).second)
+        throw InputError(fmt::format("{} has an earlier line", name));
+    return true;
 }
 
 } // namespace

@@ -36,7 +36,13 @@ std::size_t read_lines(std::string_view text, const std::filesystem::path& file,
     std::size_t at = 0;
     for (std::size_t number = 2; at < text.size(); ++number) {
         const auto end = text.find('\n', at);
-        const bool whole = end != std::string_view::npos && on_line(text.substr(at, end - at));
+        bool whole = false;
+        try {
+            whole = end != std::string_view::npos && on_line(text.substr(at, end - at));
+        } catch (const InputError& error) {
+            throw InputError(fmt::format("{}: line {}: {}; remove the file to begin anew", file.string(),
+                                         number, error.what()));
+        }
         // A kill or a loss of power leaves a part of the next line behind the last whole one.
         if (!whole && (end == std::string_view::npos || end + 1 == text.size())) break;
         if (!whole)

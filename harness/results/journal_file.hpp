@@ -11,7 +11,8 @@
 
 namespace fmha::harness {
 
-/// Whether this kind of journal writes such a line behind the first; called in the order of the file.
+/// Whether this kind of journal writes such a line behind the first; called in the order of the file. Throws InputError, without the place,
+/// for one that contradicts an earlier line.
 using JournalLine = std::function<bool(std::string_view line)>;
 
 /// The file of work that can be continued: a first line of JSON that says which run it is, then a line for each finished part. A

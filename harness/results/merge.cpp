@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace fmha::harness {
@@ -97,6 +98,16 @@ T member(const Part& part, const std::string& key, T otherwise) {
     }
 }
 
+/// A run tells of each kernel on a case once. Candidates that are not built may share the kernel that is not.
+void check_each_once(const Part& part) {
+    std::set<std::pair<std::string_view, std::string_view>> seen;
+    for (const CaseResult& result : part.results)
+        if (result.not_run_reason != NotRunReason::not_built &&
+            !seen.emplace(result.name, result.kernel).second)
+            throw InputError(fmt::format("{}: {} has two results{}", part.file, result.name,
+                                         result.kernel.empty() ? "" : " of kernel " + result.kernel));
+}
+
 /// What the files hold, by shard and run; all must be of the run of the first.
 ShardRuns shard_runs(std::vector<Part>& parts, const Json& whole) {
     ShardRuns shards;
@@ -105,11 +116,17 @@ ShardRuns shard_runs(std::vector<Part>& parts, const Json& whole) {
         if (identity != whole)
             throw InputError(fmt::format("{}: belongs to another run than {}: {}", part.file,
                                          parts.front().file, identity_differences(whole, identity)));
+        // Which of its cases which shard brought, the report of an incomplete merge does not say.
+        if (!part.identity.contains("shard") && member(part, "shards", std::uint64_t{1}) > 1)
+            throw InputError(fmt::format("{}: was joined from shards that are not the whole run; name the "
+                                         "files of the shards instead",
+                                         part.file));
         const auto id = member(part, "run", part.file);
         ShardRun& run = shards[member(part, "shard", std::uint64_t{1})][id];
         run.file = part.file;
         run.cases = member(part, "shard_cases", std::uint64_t{0});
         std::map<std::string, std::vector<CaseResult>> of_part;
+        check_each_once(part);
         for (CaseResult& result : part.results) of_part[result.name].push_back(std::move(result));
         run.results.merge(of_part); // results that another file of this run has brought already stay
     }

@@ -92,6 +92,49 @@ TEST(Merge, JoinsAReportAJournalAndAStore) {
     EXPECT_EQ(all.results(all.runs()[0].id).size(), 5U);
 }
 
+TEST(Merge, ReadsTheReportThatItWrote) {
+    const Scratch folder;
+    auto files = three_shards(folder);
+    files.insert(files.end(), {"--store", folder / "all.db", "--json", folder / "all.json"});
+    merge(files);
+    for (const auto& again : {std::vector{folder / "all.json"}, {folder / "all.json", folder / "all.db"}}) {
+        const Ran ran = merge(again);
+        EXPECT_EQ(ran.code, 1) << ran.err;
+        EXPECT_THAT(ran.out, HasSubstr("1 run of 1 shard\n5 asked   4 passed   1 failed"));
+        EXPECT_THAT(ran.out, Not(HasSubstr("RED: ")));
+    }
+    merge({files[0], files[1], "--json", folder / "part.json"});
+    const Ran part = merge({folder / "part.json", files[2]});
+    EXPECT_EQ(part.code, 2) << part.out;
+    EXPECT_THAT(part.err, HasSubstr("part.json: was joined from shards that are not the whole run"));
+}
+
+TEST(Merge, RefusesASecondResultOfOneKernelOnOneCase) {
+    const Scratch folder;
+    verify({"--jobs", "1", "--json", folder / "run.json"});
+    Json run = Json::parse(system::read_file(folder / "run.json"));
+    run["results"].push_back(run["results"][0]);
+    system::write_file(folder / "run.json", run.dump());
+    const Ran ran = merge({folder / "run.json"});
+    EXPECT_EQ(ran.code, 2) << ran.out;
+    EXPECT_THAT(ran.err, HasSubstr("run.json: fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=15,mask=0,"
+                                   "fill=indexed]@1 has two results of kernel "));
+}
+
+TEST(Merge, RefusesAJournalWithTwoLinesOfOneCase) {
+    const Scratch folder;
+    const std::string file = folder / "run.jsonl";
+    verify({"--jobs", "1", "--journal", file});
+    const std::string text = system::read_file(file);
+    const auto begin = text.find('\n') + 1;
+    system::write_file(file, text + text.substr(begin, text.find('\n', begin) + 1 - begin));
+    const Ran ran = merge({file});
+    EXPECT_EQ(ran.code, 2) << ran.out;
+    EXPECT_THAT(ran.err, HasSubstr("run.jsonl: line 7: fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=15,mask=0,"
+                                   "fill=indexed]@1 has an earlier line"));
+    EXPECT_EQ(verify({"--jobs", "1", "--journal", file}).code, 2);
+}
+
 TEST(Merge, AFullDiskTakesOneFileAndNoOther) {
     const Scratch folder;
     auto files = three_shards(folder);
