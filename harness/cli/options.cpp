@@ -51,6 +51,12 @@ std::string refuse_no_number(const std::string& text) {
     return refuse_other_than<double>("a number", text);
 }
 
+/// An option that may "have extra arguments" takes a value in brackets apart at its commas, as lists of configuration files, and the
+/// words behind its value.
+CLI::Option* whole_values(CLI::Option* option) {
+    return option->allow_extra_args(false)->take_all();
+}
+
 } // namespace
 
 OptionSet::OptionSet(CLI::App& app) : app_(app) {}
@@ -104,15 +110,16 @@ void OptionSet::option(const std::string& names, std::optional<std::int64_t>& ta
 
 void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {
     texts_.push_back(
-        app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all()->check(refuse_empty));
+        whole_values(app_.add_option(names, target, help))->delimiter(',')->expected(1)->check(refuse_empty));
 }
 
 void OptionSet::each(const std::string& names, std::vector<std::string>& target, const std::string& help) {
-    texts_.push_back(app_.add_option(names, target, help)->expected(1)->take_all()->check(refuse_empty));
+    texts_.push_back(whole_values(app_.add_option(names, target, help))->expected(1)->check(refuse_empty));
 }
 
 void OptionSet::pair(const std::string& names, std::vector<std::string>& target, const std::string& help) {
-    texts_.push_back(app_.add_option(names, target, help)->expected(2)->check(refuse_empty));
+    texts_.push_back(
+        app_.add_option(names, target, help)->expected(2)->allow_extra_args(false)->check(refuse_empty));
 }
 
 void OptionSet::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
@@ -122,7 +129,11 @@ void OptionSet::choice(const std::string& names, std::string& target, const std:
 
 void OptionSet::positionals(const std::string& name, std::vector<std::string>& target,
                             const std::string& help) {
-    texts_.push_back(app_.add_option(name, target, help)->check(refuse_empty));
+    // Without extra ones CLI11 takes arguments up to the least number, which it asks for nowhere.
+    constexpr int most = 1 << 28;
+    texts_.push_back(whole_values(app_.add_option(name, target, help))
+                         ->expected(most, CLI::detail::expected_max_vector_size)
+                         ->check(refuse_empty));
 }
 
 void OptionSet::require_different_files() const {
