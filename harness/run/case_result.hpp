@@ -22,9 +22,9 @@ struct CaseRunOptions {
     std::string cases_root; ///< for the same command, when it is not the usual one
     std::string arch_dir;   ///< for the same command, when it is given; `archs` are its architectures
     std::optional<arch::ArchSet> archs{};
-    int repeats = 0; ///< 0 = the case's own number
-    int warm_up = 0; ///< launches beside them
-    int reference_threads = 1;
+    int repeats = 0;               ///< 0 = the case's own number
+    int warm_up = 0;               ///< launches beside them
+    int reference_threads = 1;     ///< at most; fewer where `memory_limit` is short
     std::int64_t memory_limit = 0; ///< bytes (of Family::bytes) above which a case is not run; 0 = none
     double work_limit = 0.0;       ///< floating-point operations above which a case is not run; 0 = none
 };

@@ -343,7 +343,7 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
         blank.message = error.what();
         return only_blank();
     }
-    const auto expectation = tensors->here().expectation(options.reference_threads);
+    const auto expectation = tensors->here().expectation(tensors->reference_threads());
     const system::Stopwatch agreement_watch;
     const Oracles oracles{*expectation, expectation->oracle_disagreement()};
     const double agreement_seconds = agreement_watch.seconds();

@@ -3,6 +3,7 @@
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
+#include "harness/data/geometry.hpp"
 #include "harness/run/execution.hpp"
 
 #include <fmt/format.h>
@@ -13,13 +14,32 @@ namespace {
 /// Tensors beyond this many bytes are about reaching all of them, and filling them takes seconds.
 constexpr std::int64_t most_moved_bytes = std::int64_t{1} << 30;
 
+/// The entries of more take seconds and gigabytes. A worker lays them out, which limits and interrupts end.
+constexpr std::int64_t most_entries_here = std::int64_t{1} << 20;
+
+/// What a reference of so many threads needs. Limits decide by one thread, so that what a run asks does not depend on how many share
+/// the machine.
+CaseBytes bytes_of(const Family& family, const Case& c, Fp8Flavour flavour, const RowTile& tile,
+                   int threads) {
+    return tile.rows > 0 ? family.bytes_of_few_rows(c, flavour, threads) : family.bytes(c, flavour, threads);
+}
+
+/// Of the threads that `options` offer to the reference, as many as the limit has memory for beside `moved` bytes.
+int threads_with_room(const Family& family, const Case& c, Fp8Flavour flavour, const CaseRunOptions& options,
+                      const RowTile& tile, std::int64_t moved) {
+    int threads = options.reference_threads;
+    while (options.memory_limit != 0 && threads > 1 &&
+           bytes_of(family, c, flavour, tile, threads).total() + moved > options.memory_limit)
+        threads /= 2;
+    return threads;
+}
+
 /// Whether the case may lie in memory a second time, in another layout. One whose point is a stride may not.
 bool may_move(const Family& family, const Case& c, const Case& moved, Fp8Flavour flavour,
               const CaseRunOptions& options) {
-    const std::int64_t bytes = family.bytes(moved, flavour, options.reference_threads).tensors;
+    const std::int64_t bytes = family.bytes(moved, flavour, 1).tensors;
     return launches_of(c, options) > 1 && c.wide_tensor.empty() && bytes <= most_moved_bytes &&
-           (options.memory_limit == 0 ||
-            family.bytes(c, flavour, options.reference_threads).total() + bytes <= options.memory_limit);
+           (options.memory_limit == 0 || family.bytes(c, flavour, 1).total() + bytes <= options.memory_limit);
 }
 
 std::unique_ptr<CaseData> allocate(const Family& family, const Case& c, Fp8Flavour flavour,
@@ -38,8 +58,15 @@ std::string beyond_limit(const CaseBytes& bytes, std::int64_t limit) {
 
 bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8Flavour flavour,
                    const CaseRunOptions& options, const RowTile& tile) {
-    const CaseBytes bytes = tile.rows > 0 ? family.bytes_of_few_rows(c, flavour, options.reference_threads)
-                                          : family.bytes(c, flavour, options.reference_threads);
+    // To count the bytes of entries takes as much as these.
+    const std::int64_t of_entries = c.batch * static_cast<std::int64_t>(sizeof(EntryGeometry));
+    if (options.memory_limit != 0 && of_entries > options.memory_limit) {
+        result.not_run_reason = NotRunReason::no_memory;
+        result.message = fmt::format("its {} entries alone need {} bytes, {} are allowed", c.batch,
+                                     of_entries, options.memory_limit);
+        return true;
+    }
+    const CaseBytes bytes = bytes_of(family, c, flavour, tile, 1);
     if (result.message = beyond_limit(bytes, options.memory_limit); !result.message.empty()) {
         result.not_run_reason = NotRunReason::no_memory;
         return true;
@@ -58,6 +85,7 @@ void require_runnable(const Case& c, const std::string& arch) {
     if (c.expect == Expectation::no_kernel && !c.expect_rule.empty() && !parse_reason(c.expect_rule))
         throw InputError(fmt::format("{}: expect no_kernel:{}: not a reason; allowed: {}", c.id,
                                      c.expect_rule, allowed_names<Reason>()));
+    if (c.batch > most_entries_here) return;
     try {
         to_problem(c, arch);
     } catch (const ProblemError&) {
@@ -86,6 +114,8 @@ CaseTensors::CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour
     } catch (const NoRoomForTensor&) {
         elsewhere_.reset(); // as if it were beyond the memory limit
     }
+    const std::int64_t moved = elsewhere_ ? family.bytes(moved_, flavour, 1).tensors : 0;
+    reference_threads_ = threads_with_room(family, c, flavour, options, tile, moved);
 }
 
 } // namespace fmha::harness

@@ -16,7 +16,7 @@ bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8F
                    const CaseRunOptions& options, const RowTile& tile);
 
 /// Throws InputError, which begins with the case's name, when `c` expects a refusal for a reason that does not exist, or
-/// has tensors that cannot be laid out. A case whose problem is refused has no tensors.
+/// has tensors that cannot be laid out; of a case with very many entries only the former. A case whose problem is refused has no tensors.
 void require_runnable(const Case& c, const std::string& arch);
 
 /// Throws InputError, which begins with the case's name, when its tensors, copies of outputs and reference need more than `limit` bytes;
@@ -37,11 +37,14 @@ class CaseTensors {
     CaseData& here() { return *here_; }
     /// nullptr: nowhere else.
     CaseData* elsewhere() { return elsewhere_.get(); }
+    /// Those that the limits of the run leave to the reference.
+    int reference_threads() const { return reference_threads_; }
 
   private:
     std::unique_ptr<CaseData> here_;
     Case moved_; ///< before the tensors that refer to it
     std::unique_ptr<CaseData> elsewhere_;
+    int reference_threads_ = 1;
 };
 
 } // namespace fmha::harness

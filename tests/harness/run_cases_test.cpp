@@ -8,6 +8,7 @@
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/families/all_families.hpp"
 #include "harness/families/few_rows.hpp"
+#include "harness/run/case_tensors.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/execution.hpp"
 #include "harness/run/run_cases.hpp"
@@ -310,6 +311,40 @@ TEST(Memory, EveryTensorCounts) {
     };
     // Scales of 32 values each, for Q, K and V of 2 entries and 2 heads.
     EXPECT_GE(bytes(QScale::mx) - bytes(QScale::no_scale), 3 * 2 * 2 * 4096 * 64 / 32);
+}
+
+TEST(Memory, TheLimitDoesNotDependOnTheThreadsOfTheReference) {
+    const Case c = small_case();
+    const Fp8Flavour flavour = fp8_flavour("gfx950");
+    const auto bytes = [&](int threads) { return fwd_family().bytes(c, flavour, threads).total(); };
+    ASSERT_LT(bytes(1), bytes(4));
+    CaseRunOptions options;
+    options.repeats = 1; // no second layout
+    options.reference_threads = 16;
+    options.memory_limit = bytes(1);
+    EXPECT_EQ(run_case(c, FittingHostKernel(), options).front().outcome, Outcome::passed);
+    EXPECT_EQ(CaseTensors(fwd_family(), c, flavour, options).reference_threads(), 1);
+    options.memory_limit = bytes(4);
+    EXPECT_EQ(CaseTensors(fwd_family(), c, flavour, options).reference_threads(), 4);
+    options.memory_limit = bytes(1) - 1;
+    EXPECT_EQ(run_case(c, FittingHostKernel(), options).front().not_run_reason, NotRunReason::no_memory);
+}
+
+TEST(Memory, VeryManyEntriesAreNotLaidOutBeforeLimitsHold) {
+    Case c = small_case();
+    c.wide_tensor = "q";
+    c.wide_batch_stride = 1;
+    EXPECT_THROW(require_runnable(c, "gfx950"), InputError);
+    c.batch = (std::int64_t{1} << 20) + 1;
+    EXPECT_NO_THROW(require_runnable(c, "gfx950"));
+    // Laid out, these entries would take a gigabyte.
+    c = small_case();
+    c.batch = 15'000'000;
+    CaseRunOptions options;
+    options.memory_limit = std::int64_t{1} << 20;
+    const CaseResult result = run_case(c, FittingHostKernel(), options).front();
+    EXPECT_EQ(result.not_run_reason, NotRunReason::no_memory);
+    EXPECT_THAT(result.message, HasSubstr("its 15000000 entries alone need "));
 }
 
 TEST(Memory, TheLimitCountsTheReferenceAndTheCopies) {
