@@ -149,7 +149,7 @@ class FuzzCommand final : public Command {
                             const CaseResult& result) const {
         const harness::RedMark mark(result);
         const bool known = std::ranges::any_of(red, [&](const auto& other) {
-            return other.first.family == c.family && harness::RedMark(other.second).text() == mark.text();
+            return other.first.family == c.family && harness::RedMark(other.second).is_like(mark);
         });
         if (!known && static_cast<std::int64_t>(red.size()) < shrink_) red.emplace_back(c, result);
     }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fmha::harness {
@@ -52,6 +53,9 @@ struct KernelTile {
     std::string family;
     std::int64_t m0 = 0, n0 = 0; ///< rows and keys (of the first product)
 };
+
+/// How the message of a launch that a kernel or target refused begins.
+inline constexpr std::string_view launch_refused = "the launch was refused: ";
 
 /// One (case, kernel): everything a report shows about it.
 struct CaseResult {

@@ -201,7 +201,7 @@ void judge_candidate(CaseResult& result, const PreparedCase& prepared, const Can
         result.message = end_of_exception().answer;
     } catch (const Error& error) {
         result.outcome = Outcome::failed;
-        result.message = fmt::format("the launch was refused: {}", error.what());
+        result.message = fmt::format("{}{}", launch_refused, error.what());
     }
 }
 

@@ -9,6 +9,19 @@
 namespace fmha::harness {
 namespace {
 
+/// The first line of a message with "#" for each number: what is said of every problem with the same defect.
+std::string without_numbers(const std::string& message) {
+    std::string line;
+    bool in_number = false;
+    for (const char c : first_line(message)) {
+        const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+        if (digit && !in_number) line += '#';
+        in_number = digit || (in_number && c == '.');
+        if (!in_number) line += c;
+    }
+    return line;
+}
+
 /// A sentence without its part about one problem only, which begins with the first number or a colon.
 std::string beginning_of_text(const std::string& message) {
     const auto end = std::ranges::find_if(message, [](char c) { return c == ':' || c == '\n'; });
@@ -45,9 +58,25 @@ std::string short_line(const std::string& message) {
     return line;
 }
 
-std::string beginning_of(const CaseResult& red) {
-    return red.outcome == Outcome::refused_unexpectedly ? refusal_reason(red)
-                                                        : beginning_of_text(red.message);
+/// What a red case without a failed gate is shown by.
+std::string shown_of(const CaseResult& red) {
+    switch (red.outcome) {
+    case Outcome::refused_unexpectedly:
+        return refusal_reason(red);
+    case Outcome::crashed:
+        return short_line(red.message);
+    default:
+        return beginning_of_text(red.message);
+    }
+}
+
+/// What it is compared by. One rule, and one launch, refuses for several reasons.
+std::string sign_of(const CaseResult& red) {
+    if (red.outcome == Outcome::crashed || red.message.starts_with(launch_refused))
+        return without_numbers(red.message);
+    if (red.outcome == Outcome::refused_unexpectedly && !red.message.starts_with("no complete plan"))
+        return refusal_reason(red) + " " + without_numbers(red.message);
+    return shown_of(red);
 }
 
 } // namespace
@@ -59,17 +88,16 @@ RedMark::RedMark(const CaseResult& red) : outcome_(red.outcome) {
         text_ = gate_text(gate_, tensor_);
         return;
     }
-    beginning_ = beginning_of(red);
+    sign_ = sign_of(red);
     text_ = std::string(to_string(outcome_));
     std::ranges::replace(text_, '_', ' ');
-    if (!beginning_.empty()) text_ += ": " + beginning_;
+    if (const std::string shown = shown_of(red); !shown.empty()) text_ += ": " + shown;
 }
 
 bool RedMark::is_on(const CaseResult& result) const {
     if (is_green(result.outcome)) return false;
     if (gate_.empty())
-        return result.outcome == outcome_ && result.first_failure() == nullptr &&
-               beginning_of(result) == beginning_;
+        return result.outcome == outcome_ && result.first_failure() == nullptr && sign_of(result) == sign_;
     return std::ranges::any_of(result.gates, [&](const GateVerdict& gate) {
         return gate.failed() && gate.gate == gate_ && gate.tensor == tensor_;
     });
@@ -80,6 +108,11 @@ std::string refusal_reason(const CaseResult& refused) {
     if (!message.starts_with("no complete plan")) return message.substr(0, message.find_first_of(":\n"));
     const std::string lack = nearest_lack(message);
     return lack.empty() ? "no kernel" : "no kernel: " + lack;
+}
+
+bool RedMark::is_like(const RedMark& other) const {
+    return outcome_ == other.outcome_ && gate_ == other.gate_ && tensor_ == other.tensor_ &&
+           sign_ == other.sign_;
 }
 
 const CaseResult* find_marked(std::span<const CaseResult> results, const RedMark& mark) {

@@ -8,7 +8,7 @@
 namespace fmha::harness {
 
 /// The sign by which one red result is told from others: the first gate that failed, or where no gate did, how the case
-/// ended and the beginning of the sentence that says so.
+/// ended and what the sentence that says so has in common with those about other problems.
 class RedMark {
   public:
     /// Of a result that is not green.
@@ -16,13 +16,15 @@ class RedMark {
 
     /// Whether `result` is red by the same sign; further gates may be red besides.
     bool is_on(const CaseResult& result) const;
+    /// Whether both results that the marks are of have one sign.
+    bool is_like(const RedMark& other) const;
 
-    /// "G1 o", or "crashed".
+    /// "G1 o", or "crashed: killed by signal 11 (Segmentation fault)".
     const std::string& text() const { return text_; }
 
   private:
     Outcome outcome_;
-    std::string gate_, tensor_, beginning_, text_;
+    std::string gate_, tensor_, sign_, text_;
 };
 
 /// The result on which `mark` is; nullptr without one.

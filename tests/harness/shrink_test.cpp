@@ -136,6 +136,36 @@ TEST(Shrink, ARefusalIsKnownByItsRule) {
     EXPECT_FALSE(mark.is_on(other));
     other.message = "P-3: entry 0 has 9 keys and room for 8";
     EXPECT_TRUE(mark.is_on(other));
+    other.message = "P-3: is_gappy needs the array seqlen_k";
+    EXPECT_FALSE(mark.is_on(other)) << "a rule refuses for several reasons";
+}
+
+TEST(Shrink, ARefusedLaunchAndACrashAreKnownByTheirReasons) {
+    CaseResult refused;
+    refused.outcome = Outcome::failed;
+    refused.message = "the launch was refused: logits_soft_cap is 0, the kernel was built with it";
+    CaseResult other = refused;
+    other.message = "the launch was refused: 3 rows do not fit";
+    EXPECT_FALSE(RedMark(refused).is_on(other));
+    refused.message = "the launch was refused: 17 rows do not fit";
+    EXPECT_TRUE(RedMark(refused).is_on(other));
+
+    CaseResult crashed;
+    crashed.outcome = Outcome::crashed;
+    crashed.message = "killed by signal 11 (Segmentation fault)";
+    EXPECT_EQ(RedMark(crashed).text(), "crashed: killed by signal 11 (Segmentation fault)");
+    other = crashed;
+    other.message = "killed by signal 8 (Floating point exception)";
+    EXPECT_FALSE(RedMark(crashed).is_on(other));
+}
+
+TEST(ShrinkCommand, KeepsTheReasonOfARefusal) {
+    const auto ran =
+        cli::test::run({"shrink", "--cases-root", FMHA_CASES_DIR, "fwd/tiny[hdim=64,heads=8:3]@1"});
+    EXPECT_EQ(ran.code, 1) << ran.err;
+    // No head at all is refused by the same rule.
+    EXPECT_THAT(ran.out, HasSubstr("SMALLER fwd/plain["));
+    EXPECT_THAT(ran.out, testing::Not(HasSubstr("nhead_q=0")));
 }
 
 TEST(PlainCase, NamesReadBack) {
