@@ -44,10 +44,10 @@ std::vector<std::int64_t> lengths_between(const Json& object, std::string_view k
         offsets.clear();
     }
     if (offsets.size() < 2 || offsets.front() != 0 || !std::ranges::is_sorted(offsets))
-        throw InputError(
-            fmt::format("{}: {}: expected an array of offsets from 0 on that do not decrease, one more "
-                        "than entries, got {}",
-                        where, key, found->dump()));
+        throw InputError(fmt::format(
+            "{}: {}: expected an array of offsets from 0 on that do not decrease, below 2^31, one "
+            "more than entries, got {}",
+            where, key, found->dump()));
     std::vector<std::int64_t> lengths;
     for (std::size_t b = 1; b < offsets.size(); ++b)
         lengths.push_back(std::int64_t{offsets[b]} - offsets[b - 1]);

@@ -132,14 +132,20 @@ class PlanCommand final : public Command {
             registry->export_json(std::filesystem::path(export_));
             fmt::print(streams.err, "{} kernels in {}\n", registry->size(), export_);
         }
-        bool complete = true;
+        bool complete = true, planned = true;
         for (const StatedProblem& stated : problems) {
             const std::string which = problems.size() > 1 ? " (" + stated.place + ")" : "";
             for (const std::string& sentence : stated.unused)
                 fmt::print(streams.err, "note: {}{}\n", sentence, which);
-            complete = answer(dispatcher, stated, streams) && complete;
+            try {
+                complete = answer(dispatcher, stated, streams) && complete;
+            } catch (const WorkspaceError& error) {
+                fmt::print(streams.err, "fmha plan: {}: {} ({})\n", stated.problem.to_string(), error.what(),
+                           stated.place);
+                planned = false;
+            }
         }
-        return complete ? all_well : check_failed;
+        return !planned ? bad_input : complete ? all_well : check_failed;
     }
 
     /// Throws InputError for a name that no kernel has.

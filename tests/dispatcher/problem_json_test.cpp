@@ -73,8 +73,9 @@ TEST(ProblemFile, MayStateTheOffsetsOfAPackedBatch) {
                   .problem.max_seqlen_q,
               99);
     const std::string expected =
-        "f: seqstart_q: expected an array of offsets from 0 on that do not decrease, "
+        "f: seqstart_q: expected an array of offsets from 0 on that do not decrease, below 2^31, "
         "one more than entries, got ";
+    EXPECT_EQ(message(backward(R"("seqstart_q": [0, 5, 5, 4294967301])")), expected + "[0,5,5,4294967301]");
     EXPECT_EQ(message(backward(R"("seqstart_q": [0, 5, 4, 75])")), expected + "[0,5,4,75]");
     EXPECT_EQ(message(backward(R"("seqstart_q": [1, 5, 6, 75])")), expected + "[1,5,6,75]");
     EXPECT_EQ(message(backward(R"("seqstart_q": [0, 1.5, 6, 75])")), expected + "[0,1.5,6,75]");

@@ -349,6 +349,25 @@ TEST(PlanCommand, NotesFieldsWithoutEffectOnStandardError) {
               "note: rotary_dim is 16, which fwd does not use (" + folder / "p.json" + ":2)\n");
 }
 
+TEST(PlanCommand, NamesAProblemWhoseWorkspaceIsTooLargeAndAnswersTheOthers) {
+    const Scratch folder;
+    const auto problem = [](std::int64_t batch, int rows) {
+        return fmt::format(
+            R"({{"api_family": "fwd_splitkv", "signature": {{"data_type": "bf16", "hdim_q": 128, "hdim_v": 128}}, )"
+            R"("batch": {}, "nhead_q": 8, "nhead_k": 2, "seqlen_q": {}, "seqlen_k": 1, "num_splits": 128}})",
+            batch, rows);
+    };
+    std::ofstream(folder / "p.jsonl") << problem(1, 1) << '\n'
+                                      << problem(2147483647, 100000) << '\n'
+                                      << problem(3, 1) << '\n';
+    const Ran ran = run({"plan", "--problem", folder / "p.jsonl"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("batch b1 "), HasSubstr("batch b3 ")));
+    EXPECT_THAT(ran.err, HasSubstr("fmha plan: fwd_splitkv bf16 batch b2147483647 "));
+    EXPECT_THAT(ran.err, HasSubstr(": a workspace of these extents exceeds 64-bit sizes ("));
+    EXPECT_THAT(ran.err, HasSubstr("p.jsonl:2)\n"));
+}
+
 TEST(PlanCommand, AsksAHeuristicFirstAndExportsTheRegistry) {
     const Scratch folder;
     std::ofstream(folder / "p.json") << R"({"signature": {"data_type": "fp16", "hdim_q": 128, "hdim_v": 128},
