@@ -33,6 +33,36 @@ std::map<std::string, Content> updated_content(const TensorSet& tensors) {
     return contents;
 }
 
+/// Lists of pages lead to places that exist, and give each entry the keys that the case says. What lies behind the last place
+/// would be read as a page otherwise: `check_contents` knows no ends of arrays.
+void check_page_list(const std::filesystem::path& folder, const Case& c, const TensorSet& tensors) {
+    const auto number = [&](const char* name, std::int64_t n) {
+        return std::int64_t{static_cast<std::int32_t>(tensors.tensor(name).code(0, 0, 0, n))};
+    };
+    const auto refuse = [&](const char* name, const std::string& sentence) {
+        throw InputError(fmt::format("{}: {}", (folder / fmt::format("{}.npy", name)).string(), sentence));
+    };
+    const std::int64_t places = tensors.tensor("kv_page_indices").layout().columns, size = c.cache.page_size;
+    for (std::int64_t b = 0; b < c.batch; ++b) {
+        const std::int64_t begin = number("kv_indptr", b), end = number("kv_indptr", b + 1);
+        if (begin < 0 || end < begin) return; // what B-4 says of it stands in check_contents
+        if (end > places)
+            refuse("kv_indptr", fmt::format("the pages of entry {} end at place {}; kv_page_indices has {}",
+                                            b, end, places));
+        const std::int64_t keys = c.seqlen_k[c.seqlen_k.size() == 1 ? 0 : static_cast<std::size_t>(b)];
+        const std::int64_t pages = (keys + size - 1) / size;
+        if (end - begin != pages)
+            refuse("kv_indptr", fmt::format("entry {} has {} pages; its {} keys (seqlen_k) lie in {}", b,
+                                            end - begin, keys, pages));
+        if (keys == 0 || !tensors.has("kv_last_page_lens")) continue;
+        const std::int64_t last = number("kv_last_page_lens", b), rest = (keys - 1) % size + 1;
+        if (last != rest)
+            refuse("kv_last_page_lens",
+                   fmt::format("entry {} has {} keys in its last page; of {} keys (seqlen_k) {} lie there", b,
+                               last, keys, rest));
+    }
+}
+
 /// L-5 for the keys of a cache, which lie where the tables of the files say. The last `appended` keys of an entry are yet to come.
 template <class Args>
 void refuse_nan_keys(const std::filesystem::path& folder, const Args& args, std::int64_t appended) {
@@ -68,6 +98,7 @@ void read_given_inputs(const std::filesystem::path& folder, const Family& family
         return traits_of(c.family).reads_cache &&
                (name == "k" || name == "v" || name == "k_descale" || name == "v_descale");
     });
+    if (data.tensors().has("kv_indptr")) check_page_list(folder, c, data.tensors());
     for (const KernelFamily stage : family.stages(c)) {
         const Invocation arguments = data.invocation_of(stage);
         check_contents(arguments);

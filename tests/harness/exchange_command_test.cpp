@@ -4,6 +4,7 @@
 #include "reference/numerics/formats.hpp"
 #include "tests/harness/command_support.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -134,6 +135,43 @@ TEST(Exchange, KeysAreNumbersWhereTheGivenTablesSay) {
                            turned, "--out", folder / "moved"});
     EXPECT_EQ(query.code, 2);
     EXPECT_THAT(query.err, HasSubstr("q.npy: entry 0 head 0 row 0 column 63 is NaN"));
+}
+
+/// The lengths of a case are those of its name, also where a list of pages could give others.
+TEST(Exchange, AListOfPagesHoldsTheKeysOfTheCase) {
+    const Scratch folder;
+    const std::string given = folder / "given";
+    const auto reference = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> line{
+            "reference", "--case",
+            "batch_prefill/plain[seqlen_k=300,kv_lookup=sglang_1d,page_size=16,batch=2]@1", "--cases-root",
+            FMHA_CASES_DIR};
+        line.insert(line.end(), more.begin(), more.end());
+        return run(line);
+    };
+    ASSERT_EQ(reference({"--out", given}).code, 0);
+    const NpyArray starts = harness::read_npy(given + "/kv_indptr.npy"),
+                   lengths = harness::read_npy(given + "/kv_last_page_lens.npy");
+    const std::int64_t places = harness::read_npy(given + "/kv_page_indices.npy").elements();
+    const auto said = [&](const char* file, std::int64_t index, std::int64_t number) {
+        harness::write_npy(given + "/kv_indptr.npy", starts);
+        harness::write_npy(given + "/kv_last_page_lens.npy", lengths);
+        put(given + file, index, static_cast<std::uint32_t>(number));
+        const Ran ran = reference({"--tensors", given, "--out", folder / "out"});
+        EXPECT_EQ(ran.code, 2) << number;
+        return ran.err;
+    };
+    EXPECT_THAT(
+        said("/kv_indptr.npy", 2, places + 1),
+        HasSubstr(fmt::format("kv_indptr.npy: the pages of entry 1 end at place {}; kv_page_indices has {}",
+                              places + 1, places)));
+    EXPECT_THAT(said("/kv_indptr.npy", 2, places - 2),
+                HasSubstr("kv_indptr.npy: entry 1 has 18 pages; its 300 keys (seqlen_k) lie in 19"));
+    EXPECT_THAT(
+        said("/kv_last_page_lens.npy", 0, 11),
+        HasSubstr(
+            "kv_last_page_lens.npy: entry 0 has 11 keys in its last page; of 300 keys (seqlen_k) 12 lie"));
+    EXPECT_THAT(said("/kv_indptr.npy", 1, -1), HasSubstr("B-4: kv_indptr goes from 1 to -1 at entry 0"));
 }
 
 /// Swaps two entries of the outermost axis of a file.
