@@ -10,6 +10,7 @@
 #include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/types/type_classes.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <span>
 
@@ -85,8 +87,8 @@ const std::array<MatrixAxis, 12>& axes() {
          }},
         {"dropout", "0.0",
          [](N v, Case& c) {
-             if (!YAML::convert<double>::decode(v, c.p_drop))
-                 throw YAML::RepresentationException(v.Mark(), "expected a number");
+             if (!YAML::convert<double>::decode(v, c.p_drop) || !std::isfinite(c.p_drop))
+                 throw YAML::RepresentationException(v.Mark(), "expected a finite number");
              c.dropout_seed = c.p_drop > 0 ? 123 : 0;
              c.dropout_offset = c.p_drop > 0 ? 1024 : 0;
          }},
@@ -167,7 +169,11 @@ class MatrixReader {
   public:
     explicit MatrixReader(const std::filesystem::path& path) : where_(path.generic_string()) {
         try {
-            top_ = YAML::Load(system::read_file(path));
+            const auto documents = YAML::LoadAll(system::read_file(path));
+            if (documents.size() > 1)
+                throw InputError(
+                    fmt::format("{}: has {} documents; a shape matrix is one", where_, documents.size()));
+            if (!documents.empty()) top_ = documents.front();
         } catch (const YAML::Exception& error) {
             throw InputError(fmt::format("{}: not valid YAML: {}", where_, error.what()));
         }
@@ -244,6 +250,17 @@ class MatrixReader {
         return node.Scalar();
     }
 
+    /// The printed names of shapes are read back, where "#2" is the second of equal ones.
+    void check_name(const std::string& name, const Section& section) const {
+        const auto refuse = [&](std::string_view why) {
+            throw InputError(fmt::format("{}: name: {} is not allowed: {}", where_, Json(name).dump(), why));
+        };
+        if (std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7F || c == '#'; }))
+            refuse("the name of a test has no \"#\" and no control characters");
+        if (&section_of_test(fmt::format("{}{}", section.prefix, name)) != &section)
+            refuse("names of shapes that begin like this are of another section");
+    }
+
     Case blank(const YAML::Node& test, const std::string& name, const Section& section) const {
         Case shape;
         shape.family = section.family;
@@ -275,6 +292,7 @@ class MatrixReader {
             throw InputError(
                 fmt::format("{}: line {}: a test is a map with a name", where_, test.Mark().line + 1));
         const auto name = word(test["name"], "name", where_);
+        check_name(name, section);
         const std::string at = where_ + ": " + name;
         std::vector<std::string_view> known{"name", "description", "layout", "has_dbias", "is_deterministic"};
         for (const auto& axis : axes()) known.push_back(axis.key);

@@ -394,7 +394,7 @@ TEST_F(MalformedOnDisk, ShapeMatrices) {
          "R/m.yaml: T: mask: causal is not allowed: expected no_mask, top_left or bottom_right"},
         {"      bias: [yes]\n", "R/m.yaml: T: bias: yes is not allowed: expected none, elementwise or alibi"},
         {"      lse: [2]\n", "R/m.yaml: T: lse: 2 is not allowed: expected true or false"},
-        {"      dropout: [x]\n", "R/m.yaml: T: dropout: x is not allowed: expected a number"},
+        {"      dropout: [x]\n", "R/m.yaml: T: dropout: x is not allowed: expected a finite number"},
         {"      zzz: [1]\n",
          "R/m.yaml: T: zzz is not a key of a shape matrix; allowed: name, description, layout, has_dbias, "
          "is_deterministic, "

@@ -1,3 +1,4 @@
+#include "dispatcher/types/error.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cases/shape_matrix.hpp"
 
@@ -194,6 +195,44 @@ TEST(ShapeMatrix, ShapesBeyondTheLimitsAreSampled) {
     EXPECT_FALSE(sampled("backward_tests", 5000, 5000));
     EXPECT_TRUE(sampled("backward_tests", 5001, 5000));
     std::filesystem::remove(file);
+}
+
+std::string refusal_of(const std::string& text) {
+    const auto file = std::filesystem::temp_directory_path() / fmt::format("fmha_bad_{}.yaml", getpid());
+    std::ofstream(file) << text;
+    std::string said = "accepted";
+    try {
+        load_shape_matrix(file, Tier::smoke, dims);
+    } catch (const InputError& error) {
+        said = error.what();
+        said.replace(0, file.generic_string().size(), "F");
+    }
+    std::filesystem::remove(file);
+    return said;
+}
+
+TEST(ShapeMatrix, ASecondDocumentIsRefused) {
+    const std::string one = "forward_tests: {smoke: [{name: A, seqlen_q: [16], seqlen_k: [16]}]}\n";
+    EXPECT_EQ(refusal_of(one), "accepted");
+    EXPECT_EQ(refusal_of("---\n" + one + "...\n"), "accepted");
+    EXPECT_EQ(refusal_of(one + "---\n" + one), "F: has 2 documents; a shape matrix is one");
+    EXPECT_EQ(refusal_of(""), "F: expected a map with forward_tests");
+}
+
+TEST(ShapeMatrix, ValuesThatNamesOfCasesCannotHaveAreRefused) {
+    const auto test = [](const std::string& members) {
+        return "forward_tests: {smoke: [{" + members + "}]}\n";
+    };
+    for (const char* number : {".nan", ".inf", "-.inf"})
+        EXPECT_EQ(refusal_of(test(fmt::format("name: A, dropout: [{}]", number))),
+                  fmt::format("F: A: dropout: {} is not allowed: expected a finite number", number));
+    EXPECT_EQ(refusal_of(test(R"(name: "A#2")")),
+              "F: name: \"A#2\" is not allowed: the name of a test has no \"#\" and no control characters");
+    for (const char* name : {R"("A\u0000B")", R"("A\nB")", R"("\u007f")"})
+        EXPECT_THAT(refusal_of(test(fmt::format("name: {}", name))),
+                    testing::HasSubstr("is not allowed: the name of a test has no"));
+    EXPECT_THAT(refusal_of(test("name: backward_tests/A")), testing::HasSubstr("are of another section"));
+    EXPECT_EQ(refusal_of(test("name: 'A [1] @2/b'")), "accepted");
 }
 
 TEST(ShapeMatrix, RepeatsHaveNamesOfTheirOwn) {
