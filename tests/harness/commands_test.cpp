@@ -24,6 +24,7 @@ using testing::HasSubstr;
 TEST(Options, ThatChangeNothingAreRefused) {
     const Scratch folder;
     system::write_file(folder / "x", "");
+    std::filesystem::create_symlink("target", folder / "link"); // to a file that is still to be written
     const std::string one = "fwd/tiny[hdim=8,seqlen=1,dtype=fp32]@1",
                       needs_list = " needs --catalogue, or --config";
     struct Row {
@@ -65,6 +66,8 @@ TEST(Options, ThatChangeNothingAreRefused) {
         {{"merge", "none", "--json", folder / "x", "--html", folder / "./x"},
          "x: --json names the same file"},
         {{"merge", folder / "x", "--json", folder / "./x"}, "x: FILES names the same file"},
+        {{"verify", one, "--html", folder / "link", "--json", folder / "target"},
+         "link: --json names the same file"},
         {{"gate", "--store", folder / "x", "--against", "previous", "--json", folder / "x"},
          "x: --store names the same file"},
         {{"gate", "--store", folder / "y", "--against", folder / "x", "--html", folder / "x"},
