@@ -53,18 +53,21 @@ inline LengthArrays query_lengths(const LengthArrays& lengths) {
     queries.seqstart_q = queries.seqstart_k = lengths.seqstart_q;
     return queries;
 }
+/// What has elements where lengths of keys are those of a cache: of entries, or one for all, unless `seqstart_k` is there (P-3).
+template <class Args, class AskElements>
+Elements cached_elements(const Args& args, AskElements elements) {
+    Shape shape = args.shape;
+    if (args.lengths.seqstart_k == nullptr) shape.mode = Mode::batch;
+    return elements(shape, args.lengths);
+}
 /// The cache of attention: K and V have elements where the pool has pages, slots have keys, or packed sequences do; the block table
 /// where any entry has keys.
 template <class Args, class AskElements>
 std::optional<std::string> null_cache(const Args& args, AskElements elements) {
     const KvPlace& place = args.place;
-    const bool paged = place.page_size > 0, starts = args.lengths.seqstart_k != nullptr;
-    const auto of_keys = [&] {
-        Shape shape = args.shape;
-        if (!starts) shape.mode = Mode::batch; // lengths are those of entries, or one for all (P-3)
-        return elements(shape, args.lengths);
-    };
-    if (!paged && args.shape.mode == Mode::group && starts)
+    const bool paged = place.page_size > 0;
+    const auto of_keys = [&] { return cached_elements(args, elements); };
+    if (!paged && args.shape.mode == Mode::group && args.lengths.seqstart_k != nullptr)
         return null_tensor({{"k", args.k, &Elements::keys}, {"v", args.v, &Elements::keys}}, of_keys);
     if (paged && place.lookup != KvLookup::sglang_1d && place.block_table == nullptr && of_keys().keys)
         return "pages need a block_table, which is NULL; allowed only where no sequence has a key";
@@ -78,7 +81,8 @@ std::optional<std::string> null_input(const Args& args, AskElements elements) {
     const auto ask = [&] { return elements(args.shape, query_lengths(args.lengths)); };
     auto reason = null_tensor({{"q", args.q, &Elements::queries}}, ask);
     if (!reason) reason = null_cache(args, elements);
-    if (!reason && args.score.bias_type == BiasType::elementwise)
+    const bool has_bias = args.score.bias_type == BiasType::elementwise;
+    if (!reason && has_bias && args.bias.data == nullptr && cached_elements(args, elements).keys)
         reason = null_tensor({{"bias", args.bias, &Elements::queries}}, ask);
     if (reason || args.quant.qscale == QScale::no_scale) return reason;
     return null_tensor({{"q_descale", args.quant.q_descale, &Elements::scalars},

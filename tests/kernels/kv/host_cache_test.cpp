@@ -147,6 +147,23 @@ TEST(HostCache, AnyNumberOfSplitsIsRight) {
         }
 }
 
+// It has no elements, for which there is no address.
+TEST(HostCache, TakesNoBiasWhereNoSequenceHasAKey) {
+    Shape shape = shape_of(false);
+    shape.bias = BiasType::elementwise;
+    for (const std::int64_t keys : {0, 300}) {
+        shape.seqlen_k = {keys};
+        const CachedProblem problem(shape, {.cache = Cache::contiguous, .splits = 3});
+        SplitKvArgs args = problem.split();
+        args.bias.data = nullptr;
+        const auto launch = [&] { run_kernel(problem.config(KernelFamily::fwd_splitkv, tile), args); };
+        if (keys == 0)
+            EXPECT_NO_THROW(launch());
+        else
+            EXPECT_THROW(launch(), UnsupportedInvocation);
+    }
+}
+
 TEST(HostCache, RefusesWhatItCannotTake) {
     const CachedProblem problem(shape_of(false), {.splits = 3});
     const KernelConfig paged = problem.config(KernelFamily::fwd_pagedkv, tile),
