@@ -28,7 +28,8 @@ class CheckCommand final : public Command {
         options.required_option("--tensors", tensors_, "Folder with the inputs: q.npy, k.npy, v.npy …");
         options.option("--outputs", outputs_,
                        "Folder with o.npy (and lse.npy, randval.npy as the case asks; k_out.npy … of "
-                       "append-KV; dq.npy, dk.npy … of backward); default: that of the inputs");
+                       "append-KV; dq.npy, dk.npy … of backward), not float64 as fmha reference writes them; "
+                       "default: that of the inputs");
         options.option("--p-prescale", p_prescale_,
                        "Factor that the kernel puts on P before casting it; P = 1 must stay a normal number");
         options.flag("--normalised-p", normalised_p_, "The kernel casts P after dividing by the row total");

@@ -34,7 +34,7 @@ std::size_t write_appended(const AppendKvArgs& args, const TensorSet& tensors,
           std::tuple(reference::AppendTarget::q, "q", args.q.present())}) {
         if (!present) continue;
         const TensorLayout& layout = tensors.tensor(name).layout();
-        ReferenceFile file(layout, NpyType::float64);
+        ReferenceFile file(layout);
         for (const reference::AppendedRow& row : expected.rows)
             for (std::int64_t c = 0; row.target == target && c < row.cols; ++c)
                 file.put(row.slot, row.h, row.row, c,

@@ -41,10 +41,10 @@ std::size_t write_attention_reference(const DataSource& source, const TensorSet&
     const auto rows = expected_rows(source.c, args);
     const auto expected =
         reference::attention(args, rows, {.companions = false, .numerics = {}, .threads = 0});
-    ReferenceFile o(set.tensor("o").layout(), NpyType::float64);
+    ReferenceFile o(set.tensor("o").layout());
     std::optional<ReferenceFile> lse, randval;
-    if (set.has("lse")) lse.emplace(set.tensor("lse").layout(), NpyType::float64);
-    if (set.has("randval")) randval.emplace(set.tensor("randval").layout(), NpyType::uint8);
+    if (set.has("lse")) lse.emplace(set.tensor("lse").layout());
+    if (set.has("randval")) randval.emplace(set.tensor("randval").layout());
     for (std::size_t r = 0; r < rows.size(); ++r) {
         const auto& id = rows[r];
         const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(id.b)];

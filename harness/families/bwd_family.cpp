@@ -161,7 +161,7 @@ std::size_t BwdData::write_reference(const std::filesystem::path& folder) const 
     const auto write = [&](const char* name, const reference::GradientTable& table, const auto& ids,
                            auto place) {
         if (!tensors_.has(name)) return;
-        ReferenceFile file(tensors_.tensor(name).layout(), NpyType::float64);
+        ReferenceFile file(tensors_.tensor(name).layout());
         for (std::size_t n = 0; n < ids.size(); ++n) {
             const EntryGeometry& entry = tensors_.geometry().entries[static_cast<std::size_t>(ids[n].b)];
             const auto [start, i, columns] = place(ids[n], entry, table);
@@ -188,7 +188,7 @@ std::size_t BwdData::write_reference(const std::filesystem::path& folder) const 
               return Place{entry.start_q, id.i, entry.seqlen_k};
           });
     if (args.d_sink != nullptr) {
-        ReferenceFile file(tensors_.tensor("d_sink").layout(), NpyType::float64);
+        ReferenceFile file(tensors_.tensor("d_sink").layout());
         for (std::int64_t h = 0; h < args.shape.nhead_q; ++h)
             file.put(0, 0, 0, h, expected.d_sink.value[static_cast<std::size_t>(h)]);
         file.write(folder, "d_sink");
@@ -200,7 +200,7 @@ std::size_t BwdData::write_reference(const std::filesystem::path& folder) const 
 void BwdData::write_forward(const std::filesystem::path& folder) const {
     for (const char* const name : {"o", "lse"}) {
         const GuardedTensor& tensor = tensors_.tensor(name);
-        ReferenceFile file(tensor.layout(), NpyType::float64);
+        ReferenceFile file(tensor.layout());
         each_cell(spec_of(name), [&](auto b, auto h, auto row, auto c) {
             file.put(tensor.layout().batches == 1 ? 0 : b, h, row, c,
                      reference::decode(tensor.layout().type, tensor.code(b, h, row, c)));

@@ -186,9 +186,9 @@ std::size_t SplitKvData::write_reference(const std::filesystem::path& folder) co
     const SplitKvArgs args = tensors_.args();
     const auto rows = reference::all_rows(args);
     const auto expected = reference::combine(args, rows, {.companions = false, .numerics = {}, .threads = 0});
-    ReferenceFile o(tensors_.tensor("o").layout(), NpyType::float64);
+    ReferenceFile o(tensors_.tensor("o").layout());
     std::optional<ReferenceFile> lse;
-    if (tensors_.has("lse")) lse.emplace(tensors_.tensor("lse").layout(), NpyType::float64);
+    if (tensors_.has("lse")) lse.emplace(tensors_.tensor("lse").layout());
     for (std::size_t r = 0; r < rows.size(); ++r) {
         const auto& id = rows[r];
         const EntryGeometry& entry = tensors_.geometry().entries[static_cast<std::size_t>(id.b)];

@@ -54,15 +54,19 @@ NpyType stored_as(ElementType type) {
     }
 }
 
-/// float64 is accepted for fp32 and rounded, uint16 for fp16 as its bit pattern.
-bool accepts(ElementType type, NpyType file) {
-    return file == stored_as(type) || (type == ElementType::fp32 && file == NpyType::float64) ||
+/// Whose file is read. Those of a reference are float64, every one of its outputs, and must not pass for a kernel's.
+enum class FileOf : std::uint8_t { input, output };
+
+/// float64 is accepted for fp32 of inputs and rounded, uint16 for fp16 as its bit pattern.
+bool accepts(ElementType type, NpyType file, FileOf of) {
+    return file == stored_as(type) ||
+           (type == ElementType::fp32 && file == NpyType::float64 && of == FileOf::input) ||
            (type == ElementType::fp16 && file == NpyType::uint16);
 }
 
-std::string accepted_names(ElementType type) {
+std::string accepted_names(ElementType type, FileOf of) {
     std::string text = npy_name(stored_as(type));
-    if (type == ElementType::fp32) text += " or float64";
+    if (type == ElementType::fp32 && of == FileOf::input) text += " or float64";
     if (type == ElementType::fp16) text += " or uint16 (bit patterns)";
     if (type == ElementType::bf16) text += " (bit patterns)";
     return text;
@@ -72,11 +76,15 @@ fs::path file_of(const fs::path& folder, const std::string& name) {
     return folder / (name + ".npy");
 }
 
-NpyArray read_checked(const fs::path& file, ElementType type, const std::vector<std::int64_t>& shape) {
+NpyArray read_checked(const fs::path& file, ElementType type, FileOf of,
+                      const std::vector<std::int64_t>& shape) {
     NpyArray array = read_npy(file);
-    if (!accepts(type, array.type))
-        throw InputError(fmt::format("{}: dtype is {}; allowed: {}", file.string(), npy_name(array.type),
-                                     accepted_names(type)));
+    if (!accepts(type, array.type, of)) {
+        const bool of_reference = of == FileOf::output && array.type == NpyType::float64;
+        throw InputError(fmt::format("{}: dtype is {}{}; allowed: {}", file.string(), npy_name(array.type),
+                                     of_reference ? ", as fmha reference writes it and no kernel" : "",
+                                     accepted_names(type, of)));
+    }
     // One value may come as a scalar or as an array of one.
     const bool one = array.elements() == 1 && shape.empty();
     if (array.shape != shape && !one)
@@ -92,9 +100,9 @@ std::uint32_t code_at(const NpyArray& array, ElementType type, std::int64_t inde
     return reference::encode(type, value);
 }
 
-void read_tensor(const fs::path& folder, const std::string& name, GuardedTensor& tensor) {
+void read_tensor(const fs::path& folder, const std::string& name, FileOf of, GuardedTensor& tensor) {
     const TensorLayout& layout = tensor.layout();
-    const NpyArray array = read_checked(file_of(folder, name), layout.type, npy_shape(layout));
+    const NpyArray array = read_checked(file_of(folder, name), layout.type, of, npy_shape(layout));
     each_element(layout, [&](auto b, auto h, auto row, auto col) {
         tensor.set_code(b, h, row, col, code_at(array, layout.type, file_offset(layout, b, h, row, col)));
     });
@@ -174,14 +182,14 @@ void read_inputs(const fs::path& folder, TensorSet& tensors,
     if (!fs::is_directory(folder)) throw InputError(folder.string() + ": is not a folder");
     each_input(tensors, [&](const TensorSpec& spec) {
         GuardedTensor& tensor = tensors.tensor(spec.name);
-        read_tensor(folder, spec.name, tensor);
+        read_tensor(folder, spec.name, FileOf::input, tensor);
         if (!placed || !placed(spec.name)) refuse_nan(folder, spec, tensor);
     });
 }
 
 void read_outputs(const fs::path& folder, TensorSet& tensors) {
     each_output(tensors, [&](const TensorSpec& spec, const std::string& file) {
-        read_tensor(folder, file, tensors.tensor(spec.name));
+        read_tensor(folder, file, FileOf::output, tensors.tensor(spec.name));
     });
 }
 
@@ -196,20 +204,14 @@ void write_inputs(const fs::path& folder, const TensorSet& tensors) {
                [&](const TensorSpec& spec) { write_tensor(folder, spec.name, tensors.tensor(spec.name)); });
 }
 
-ReferenceFile::ReferenceFile(const TensorLayout& layout, NpyType type)
-    : layout_(layout), array_(blank(type, npy_shape(layout))) {
-    if (type != NpyType::float64) return;
+ReferenceFile::ReferenceFile(const TensorLayout& layout)
+    : layout_(layout), array_(blank(NpyType::float64, npy_shape(layout))) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     for (std::int64_t i = 0; i < array_.elements(); ++i) std::memcpy(array_.bytes.data() + i * 8, &nan, 8);
 }
 
 void ReferenceFile::put(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col, double value) {
     std::memcpy(array_.bytes.data() + file_offset(layout_, b, h, row, col) * 8, &value, 8);
-}
-
-void ReferenceFile::put(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col,
-                        std::uint8_t value) {
-    array_.bytes[static_cast<std::size_t>(file_offset(layout_, b, h, row, col))] = value;
 }
 
 void ReferenceFile::write(const fs::path& folder, const std::string& name) const {

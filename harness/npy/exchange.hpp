@@ -25,7 +25,8 @@ void read_inputs(const std::filesystem::path& folder, TensorSet& tensors,
 /// The file of a tensor that is updated in place, as it is afterwards.
 std::string updated_name(const std::string& name);
 
-/// Reads every output of the case: o, and lse and randval where it has them; of a tensor that is updated in place, NAME_out.
+/// Reads every output of the case: o, and lse and randval where it has them; of a tensor that is updated in place, NAME_out. Throws
+/// InputError like `read_inputs`; a file of float64 is that of a reference and no kernel's output.
 void read_outputs(const std::filesystem::path& folder, TensorSet& tensors);
 
 /// Writes the outputs that `read_outputs` reads.
@@ -34,13 +35,12 @@ void write_outputs(const std::filesystem::path& folder, const TensorSet& tensors
 /// Writes the inputs that `read_inputs` reads.
 void write_inputs(const std::filesystem::path& folder, const TensorSet& tensors);
 
-/// The file of an output as a reference computes it: NaN where nothing was put, and 0 in files of bytes.
+/// The file of an output as a reference computes it, float64 for every type: NaN where nothing was put.
 class ReferenceFile {
   public:
-    /// `type`: float64 or uint8. The file has the extents of `layout`.
-    ReferenceFile(const TensorLayout& layout, NpyType type);
+    /// The file has the extents of `layout`.
+    explicit ReferenceFile(const TensorLayout& layout);
     void put(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col, double value);
-    void put(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col, std::uint8_t value);
     void write(const std::filesystem::path& folder, const std::string& name) const;
 
   private:

@@ -1,11 +1,14 @@
 #pragma once
 
 #include "harness/cli/verify_command.hpp"
+#include "harness/npy/npy.hpp"
+#include "reference/numerics/formats.hpp"
 #include "tests/support/command_line.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <unistd.h>
@@ -49,5 +52,21 @@ class Scratch {
   private:
     std::filesystem::path path_;
 };
+
+/// Gives an output of `fmha reference` the type that a kernel writes: fp16 or fp32. NaN stays NaN.
+inline void round_to(harness::NpyType type, const std::string& file) {
+    const harness::NpyArray exact = harness::read_npy(file);
+    const int bytes = harness::npy_bytes(type);
+    harness::NpyArray rounded{type, exact.shape,
+                              std::vector<unsigned char>(static_cast<std::size_t>(exact.elements() * bytes))};
+    for (std::int64_t i = 0; i < exact.elements(); ++i) {
+        double value = 0.0;
+        std::memcpy(&value, exact.bytes.data() + 8 * i, 8);
+        const std::uint32_t code = reference::encode(
+            type == harness::NpyType::float16 ? ElementType::fp16 : ElementType::fp32, value);
+        std::memcpy(rounded.bytes.data() + bytes * i, &code, static_cast<std::size_t>(bytes));
+    }
+    harness::write_npy(file, rounded);
+}
 
 } // namespace fmha::cli::test

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -19,24 +20,89 @@ namespace {
 using harness::NpyArray;
 using harness::NpyType;
 using test::Ran;
+using test::round_to;
 using test::run;
 using test::Scratch;
 using testing::HasSubstr;
 
-/// Gives an output of `fmha reference` the type that a kernel writes: fp16 here, fp32 for the LSE. NaN stays NaN.
-void round_to(NpyType type, const std::string& file) {
-    const NpyArray exact = harness::read_npy(file);
-    const int bytes = harness::npy_bytes(type);
-    NpyArray rounded{type, exact.shape,
-                     std::vector<unsigned char>(static_cast<std::size_t>(exact.elements() * bytes))};
-    for (std::int64_t i = 0; i < exact.elements(); ++i) {
-        double value = 0.0;
-        std::memcpy(&value, exact.bytes.data() + 8 * i, 8);
-        const std::uint32_t code =
-            reference::encode(type == NpyType::float16 ? ElementType::fp16 : ElementType::fp32, value);
-        std::memcpy(rounded.bytes.data() + bytes * i, &code, static_cast<std::size_t>(bytes));
+/// `bytes` of element `index` of a file.
+void put(const std::string& file, std::int64_t index, std::uint32_t bits) {
+    NpyArray array = harness::read_npy(file);
+    const auto bytes = static_cast<std::size_t>(harness::npy_bytes(array.type));
+    std::memcpy(array.bytes.data() + bytes * static_cast<std::size_t>(index), &bits, bytes);
+    harness::write_npy(file, array);
+}
+
+/// A case whose reference is written to a folder, where it stands for a kernel that writes into the folder of its inputs. One at a time.
+class Exchanged {
+  public:
+    explicit Exchanged(std::string name) : case_(std::move(name)) {
+        const Ran wrote = with("reference", {"--out", tensors()});
+        EXPECT_EQ(wrote.code, 0) << wrote.err;
     }
-    harness::write_npy(file, rounded);
+    std::string tensors() const { return folder_ / "given"; }
+    std::string file(const std::string& name) const { return tensors() + "/" + name + ".npy"; }
+    Ran check(std::vector<std::string> more = {}) const {
+        more.insert(more.end(), {"--tensors", tensors()});
+        return with("check", more);
+    }
+    /// The outputs get the types that a kernel writes.
+    void round(const std::vector<std::string>& halves) const {
+        for (const std::string& name : halves) round_to(NpyType::float16, file(name));
+        if (std::filesystem::exists(file("lse"))) round_to(NpyType::float32, file("lse"));
+    }
+
+  private:
+    Ran with(const std::string& command, const std::vector<std::string>& more) const {
+        std::vector<std::string> line{command, "--case", case_, "--cases-root", FMHA_CASES_DIR};
+        line.insert(line.end(), more.begin(), more.end());
+        return run(line);
+    }
+
+    Scratch folder_;
+    std::string case_;
+};
+
+template <class Number>
+std::vector<Number> numbers_of(const std::string& file) {
+    const NpyArray array = harness::read_npy(file);
+    std::vector<Number> numbers(array.bytes.size() / sizeof(Number));
+    std::memcpy(numbers.data(), array.bytes.data(), array.bytes.size());
+    return numbers;
+}
+
+/// What the reference has written is no kernel's work, whatever the type of the case and of the output.
+TEST(Exchange, TheReferencesOwnFilesAreNoOutputs) {
+    {
+        const Exchanged single("fwd/plain[dtype=fp32]@1");
+        const Ran own = single.check();
+        EXPECT_EQ(own.code, 2);
+        EXPECT_THAT(own.err, HasSubstr("o.npy: dtype is float64, as fmha reference writes it and no kernel; "
+                                       "allowed: float32\n"));
+        round_to(NpyType::float32, single.file("o"));
+        EXPECT_THAT(single.check().err, HasSubstr("lse.npy: dtype is float64"));
+        single.round({});
+        EXPECT_EQ(single.check().code, 0) << single.check().out;
+    }
+    const Exchanged bytes("fwd/plain[dtype=fp16,p_drop=0.2,dropout_seed=7,store_randval=true]@1");
+    bytes.round({"o"});
+    EXPECT_THAT(bytes.check().err, HasSubstr("randval.npy: dtype is float64, as fmha reference writes it and "
+                                             "no kernel; allowed: uint8\n"));
+}
+
+/// Inputs may be float64 as before.
+TEST(Exchange, AnInputOfFp32MayBeFloat64) {
+    const Exchanged single("fwd/plain[dtype=fp32]@1");
+    NpyArray q = harness::read_npy(single.file("q"));
+    const auto narrow = numbers_of<float>(single.file("q"));
+    q.type = NpyType::float64;
+    q.bytes.resize(2 * q.bytes.size());
+    const std::vector<double> wide(narrow.begin(), narrow.end());
+    std::memcpy(q.bytes.data(), wide.data(), q.bytes.size());
+    harness::write_npy(single.file("q"), q);
+    round_to(NpyType::float32, single.file("o"));
+    single.round({});
+    EXPECT_EQ(single.check().code, 0) << single.check().err;
 }
 
 /// What append-KV leaves as it is need not stand in the files of its results, as cases/README.md says: the reference writes NaN there.
@@ -72,14 +138,6 @@ TEST(Exchange, AReferenceOfAChainJudgesItself) {
         EXPECT_EQ(wrong.code, 1) << one;
         EXPECT_THAT(wrong.out, HasSubstr("G5.4 v")) << one;
     }
-}
-
-/// `bytes` of element `index` of a file.
-void put(const std::string& file, std::int64_t index, std::uint32_t bits) {
-    NpyArray array = harness::read_npy(file);
-    const auto bytes = static_cast<std::size_t>(harness::npy_bytes(array.type));
-    std::memcpy(array.bytes.data() + bytes * static_cast<std::size_t>(index), &bits, bytes);
-    harness::write_npy(file, array);
 }
 
 /// Tables of the caller's own say where keys lie, and so which rows of a pool must be numbers.

@@ -41,7 +41,7 @@ class ToyData final : public CaseData {
     }
     std::size_t write_reference(const std::filesystem::path& folder) const override {
         const ToyArgs args = tensors_.args();
-        ReferenceFile file(tensors_.tensor("o").layout(), NpyType::float64);
+        ReferenceFile file(tensors_.tensor("o").layout());
         const auto rows = reference::toy_rows(args);
         for (const reference::RowId& id : rows)
             for (std::int64_t c = 0; c < args.shape.hdim_q; ++c)
