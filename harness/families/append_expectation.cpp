@@ -10,7 +10,7 @@
 namespace fmha::harness {
 
 AppendExpectation::AppendExpectation(const AppendKvArgs& args)
-    : args_(args), expected_(reference::append(args)),
+    : args_(args), expected_(reference::append(args)), queries_(queries_of(args)),
       disagreements_(reference::append_disagreements(
           expected_, reference::append(args, reference::Oracle::row_by_row))) {}
 
@@ -21,7 +21,7 @@ double AppendExpectation::oracle_disagreement() {
 StageVerdict AppendExpectation::judge(KernelFamily, const Outputs& outputs, const Numerics&, InputOrigin) {
     StageVerdict verdict;
     verdict.rows = static_cast<std::int64_t>(expected_.rows.size());
-    verdict.judgement = judge_appended(args_, outputs, expected_);
+    verdict.judgement = judge_appended(args_, outputs, expected_, queries_);
     return verdict;
 }
 
@@ -40,6 +40,11 @@ std::size_t write_appended(const AppendKvArgs& args, const TensorSet& tensors,
                 file.put(row.slot, row.h, row.row, c,
                          c < row.rotated ? expected.exact[static_cast<std::size_t>(row.first + c)]
                                          : reference::decode(layout.type, expected.code_of(row, c)));
+        if (target == reference::AppendTarget::q)
+            each_kept_query(args, [&](std::int64_t at, const reference::RowId& id, std::int64_t c) {
+                file.put(id.b, id.h, id.i, c,
+                         reference::decode(layout.type, load_code(args.q.data, layout.type, at)));
+            });
         file.write(folder, updated_name(name));
     }
     return expected.rows.size();

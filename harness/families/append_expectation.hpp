@@ -2,6 +2,7 @@
 
 #include "harness/data/tensor_set.hpp"
 #include "harness/families/family.hpp"
+#include "harness/gates/append_gates.hpp"
 #include "reference/append.hpp"
 
 #include <cstddef>
@@ -22,6 +23,17 @@ void each_appended(const AppendKvArgs& args, const reference::AppendedRows& rows
     }
 }
 
+/// Calls visit(offset in Q, row, channel) for every channel of Q that is not rotated and keeps its bits (V-4).
+template <class Visit>
+void each_kept_query(const AppendKvArgs& args, Visit&& visit) {
+    if (!args.q.present()) return;
+    for (std::int64_t b = 0; b < args.shape.batch; ++b)
+        for (std::int64_t h = 0; h < args.shape.nhead_q; ++h)
+            for (std::int64_t i = 0; i < args.shape.seqlen_q; ++i)
+                for (std::int64_t c = first_kept_channel(args); c < args.shape.hdim_q; ++c)
+                    visit(args.q.offset(b, h, i, c), reference::RowId{b, h, i}, c);
+}
+
 /// The results of the reference for append-KV, from the inputs as they are when this is made: Q is rotated in place.
 class AppendExpectation final : public CaseExpectation {
   public:
@@ -38,10 +50,11 @@ class AppendExpectation final : public CaseExpectation {
   private:
     AppendKvArgs args_;
     reference::AppendedRows expected_;
+    Outputs queries_; ///< Q as it came, absent without one
     std::int64_t disagreements_;
 };
 
-/// Writes the caches and Q as they are afterwards; NaN wherever nothing is written. Returns the number of rows.
+/// Writes the caches and Q as they are afterwards; NaN wherever nothing is written to a cache. Returns the number of rows.
 std::size_t write_appended(const AppendKvArgs& args, const TensorSet& tensors,
                            const std::filesystem::path& folder);
 

@@ -27,11 +27,13 @@ class AppendKvData final : public CaseData {
 
 struct Written {
     std::int64_t rows = 0, copied = 0, rotated = 0; ///< elements
+    std::int64_t kept = 0;                          ///< elements of Q that stay
 };
 Written written_by(const Case& c) {
     const std::int64_t keys = c.batch * c.nhead_k * c.append.seqlen_knew, dim = rotary_dim_of(c);
-    const std::int64_t queries = dim > 0 ? c.batch * c.nhead_q * std::ranges::max(c.seqlen_q) : 0;
-    return {2 * keys + queries, keys * (c.hdim_q - dim + c.hdim_v), (keys + queries) * dim};
+    const std::int64_t queries = c.batch * c.nhead_q * std::ranges::max(c.seqlen_q);
+    return {2 * keys + queries, keys * (c.hdim_q - dim + c.hdim_v), (keys + queries) * dim,
+            queries * (c.hdim_q - dim)};
 }
 
 class AppendKvFamily final : public Family {
@@ -45,11 +47,12 @@ class AppendKvFamily final : public Family {
         constexpr std::int64_t row_name = 72;
         const Written written = written_by(c);
         const std::int64_t elements = written.copied + written.rotated;
+        const ElementType type = element_types(c.data_type, flavour).k;
         CaseBytes bytes;
         bytes.tensors = tensor_bytes<AppendKvArgs>(c, flavour);
-        bytes.copies =
-            4 * (element_bytes(element_types(c.data_type, flavour).k, elements) + written.rows * 24);
-        bytes.reference = 2 * (elements * 12 + written.rows * row_name);
+        bytes.copies = 4 * (element_bytes(type, elements + written.kept) + written.rows * 24);
+        bytes.reference = 2 * (elements * 12 + written.rows * row_name) +
+                          element_bytes(type, written.kept + written.rotated);
         return bytes;
     }
     /// Three for every rotated channel; a copy counts as one.

@@ -128,13 +128,19 @@ void read_given_outputs(const std::filesystem::path& folder, const Family& famil
     // The tables of the inputs say where the new keys lie.
     const reference::AppendedRows rows = reference::append(append);
     read_outputs(folder, tensors);
+    const auto each_judged = [&](const auto& visit) {
+        each_appended(append, rows, [&](const TensorView& view, std::int64_t at, std::int64_t, const auto&) {
+            visit(view, at);
+        });
+        each_kept_query(append, [&](std::int64_t at, const auto&, std::int64_t) { visit(append.q, at); });
+    };
     std::vector<std::uint32_t> written;
-    each_appended(append, rows, [&](const TensorView& view, std::int64_t at, std::int64_t, const auto&) {
+    each_judged([&](const TensorView& view, std::int64_t at) {
         written.push_back(load_code(view.data, view.type, at));
     });
     for (const auto& [name, content] : before) tensors.tensor(name).restore(content);
     std::size_t next = 0;
-    each_appended(append, rows, [&](const TensorView& view, std::int64_t at, std::int64_t, const auto&) {
+    each_judged([&](const TensorView& view, std::int64_t at) {
         store_code(view.data, view.type, at, written[next++]);
     });
 }

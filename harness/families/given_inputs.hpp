@@ -11,7 +11,7 @@ namespace fmha::harness {
 void read_given_inputs(const std::filesystem::path& folder, const Family& family, const Case& c,
                        CaseData& data);
 
-/// Fills the outputs of a case from .npy files. Of tensors that append-KV updates only what it has to write is looked at; the rest of
+/// Fills the outputs of a case from .npy files. Of caches that append-KV updates only what it has to write is looked at; the rest of
 /// them keeps its content. Throws InputError for a file that does not fit.
 void read_given_outputs(const std::filesystem::path& folder, const Family& family, const Case& c,
                         CaseData& data);

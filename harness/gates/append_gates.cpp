@@ -47,6 +47,32 @@ RowSpace row_space(Axis axis, const AppendKvArgs& args, std::int64_t heads, std:
 
 constexpr std::array names{"k", "v", "q"}; // by AppendTarget
 
+/// Q whole: channels that are not rotated keep their bits (V-4).
+void add_queries(const AppendKvArgs& args, Outputs& outputs) {
+    if (!args.q.present()) return;
+    const Shape& shape = args.shape;
+    const auto rows =
+        std::make_shared<const OutputRows>(Axis::query, ids_of(shape.batch, shape.nhead_q, shape.seqlen_q));
+    Outputs::Tensor& q = outputs.add("q", args.q.type, rows, Axis::qk_channel);
+    for (const RowId& id : rows->ids())
+        q.append_row(shape.hdim_q, [&](std::int64_t c) {
+            return load_code(args.q.data, args.q.type, args.q.offset(id.b, id.h, id.i, c));
+        });
+}
+
+/// The channels of Q that are not rotated.
+void judge_kept_queries(const AppendKvArgs& args, const Outputs::Tensor& q, const Outputs::Tensor& before,
+                        ExactGate& gate, Findings& findings) {
+    for (std::int64_t row = 0; row < q.rows().size(); ++row)
+        for (std::int64_t c = first_kept_channel(args); c < q.columns(row); ++c) {
+            const std::uint32_t got = q.code(row, c), want = before.code(row, c);
+            if (got == want) continue;
+            findings.wrong(q, q.rows().id(row), c);
+            gate.fail(fmt::format("{} column {}: got {:#x}, not {:#x}, the bits that Q has there",
+                                  q.rows().place(q.rows().id(row)), c, got, want));
+        }
+}
+
 } // namespace
 
 Outputs appended_outputs(const AppendKvArgs& args) {
@@ -65,19 +91,18 @@ Outputs appended_outputs(const AppendKvArgs& args) {
     };
     copy("k", args.k, Axis::qk_channel, shape.hdim_q);
     copy("v", args.v, Axis::v_channel, shape.hdim_v);
-    if (args.rope.type == Rope::none || !args.q.present()) return outputs;
-    const auto rows =
-        std::make_shared<const OutputRows>(Axis::query, ids_of(shape.batch, shape.nhead_q, shape.seqlen_q));
-    Outputs::Tensor& q = outputs.add("q", args.q.type, rows, Axis::qk_channel);
-    for (const RowId& id : rows->ids())
-        q.append_row(args.rope.rotary_dim, [&](std::int64_t c) {
-            return load_code(args.q.data, args.q.type, args.q.offset(id.b, id.h, id.i, c));
-        });
+    add_queries(args, outputs);
+    return outputs;
+}
+
+Outputs queries_of(const AppendKvArgs& args) {
+    Outputs outputs;
+    add_queries(args, outputs);
     return outputs;
 }
 
 Judgement judge_appended(const AppendKvArgs& args, const Outputs& outputs,
-                         const reference::AppendedRows& expected) {
+                         const reference::AppendedRows& expected, const Outputs& before) {
     Judgement judgement;
     Findings findings({row_space(Axis::key, args, args.shape.nhead_k, args.seqlen_knew),
                        row_space(Axis::query, args, args.shape.nhead_q, args.shape.seqlen_q)});
@@ -88,7 +113,8 @@ Judgement judge_appended(const AppendKvArgs& args, const Outputs& outputs,
         const Outputs::Tensor& tensor = outputs.at(names[target]);
         const RowId id{row.b, row.h, row.i};
         const std::int64_t index = tensor.rows().index(id);
-        if (tensor.columns(index) != row.cols)
+        const bool whole = row.target != AppendTarget::q;
+        if (whole ? tensor.columns(index) != row.cols : tensor.columns(index) < row.cols)
             throw Error(fmt::format("{} has {} channels, the reference writes {}", tensor.rows().place(id),
                                     tensor.columns(index), row.cols));
         judgement.elements += row.cols;
@@ -110,6 +136,8 @@ Judgement judge_appended(const AppendKvArgs& args, const Outputs& outputs,
                                                    : "the bits that were to be copied"));
         }
     }
+    if (const Outputs::Tensor* q = outputs.find("q"))
+        judge_kept_queries(args, *q, before.at("q"), gates.back(), findings);
     for (std::size_t n = 0; n < gates.size(); ++n)
         if (outputs.find(names[n]) != nullptr) judgement.gates.push_back(gates[n].verdict());
     judgement.worst = findings.worst();

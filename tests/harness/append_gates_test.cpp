@@ -142,6 +142,10 @@ TEST(AppendGates, JudgeFilesOfTensorsThatAreUpdated) {
     GuardedTensor& q = given->tensors().tensor("q");
     q.set_code(1, 2, 0, 4, q.code(1, 2, 0, 4) + 2);
     EXPECT_FALSE(judged());
+    q.set_code(1, 2, 0, 4, q.code(1, 2, 0, 4) - 2);
+    EXPECT_TRUE(judged());
+    q.set_code(1, 2, 0, 16, q.code(1, 2, 0, 16) ^ 1U); // the first channel that is not rotated
+    EXPECT_FALSE(judged());
 }
 
 } // namespace

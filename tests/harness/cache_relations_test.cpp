@@ -140,7 +140,7 @@ void expect_chain(Case c, Rope rope, const Where& where) {
     const AppendKvArgs call = append_to(attention.args<Args>(), append);
     const auto expected = reference::append(call);
     append.run_on(call);
-    EXPECT_TRUE(judge_appended(call, appended_outputs(call), expected).passed());
+    EXPECT_TRUE(judge_appended(call, appended_outputs(call), expected, queries_of(call)).passed());
     attention.run();
     EXPECT_EQ(attention.complaint(), "");
     const std::string difference = attention.outputs().first_difference(whole);
@@ -155,7 +155,7 @@ void expect_chain(Case c, Rope rope, const Where& where) {
     AppendKvArgs wrong = call;
     wrong.lengths.seqlen_k = early.data();
     append.run_on(wrong);
-    EXPECT_FALSE(judge_appended(call, appended_outputs(call), expected).passed());
+    EXPECT_FALSE(judge_appended(call, appended_outputs(call), expected, queries_of(call)).passed());
     attention.run();
     EXPECT_NE(attention.outputs().first_difference(whole), "");
 }

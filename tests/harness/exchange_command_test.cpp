@@ -105,6 +105,20 @@ TEST(Exchange, AnInputOfFp32MayBeFloat64) {
     EXPECT_EQ(single.check().code, 0) << single.check().err;
 }
 
+/// Q is an input: what append-KV does not rotate of it has its bytes (V-4).
+TEST(Exchange, ChannelsOfQThatAreNotRotatedStay) {
+    for (const std::string& rope :
+         {std::string("rope=interleaved,rotary_dim=32"), std::string("rope=none")}) {
+        const Exchanged given("appendkv/plain[dtype=fp16,heads=2,hdim=64,seqlen=3:20," + rope + "]@1");
+        given.round({"k_out", "v_out", "q_out"});
+        EXPECT_EQ(given.check().code, 0) << given.check().out << given.check().err;
+        put(given.file("q_out"), 64 + 40, 0x3C00);
+        const Ran wrong = given.check();
+        EXPECT_EQ(wrong.code, 1) << rope;
+        EXPECT_THAT(wrong.out, HasSubstr("G5.4 q: b0 h0 row 1 column 40: got 0x3c00, not ")) << rope;
+    }
+}
+
 /// What append-KV leaves as it is need not stand in the files of its results, as cases/README.md says: the reference writes NaN there.
 TEST(Exchange, AReferenceOfAChainJudgesItself) {
     for (const std::string one : {"pagedkv/appended[hdim=64,dtype=fp16,mode=batch,seqlen_q=5,appended=5]@1",
