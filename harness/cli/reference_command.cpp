@@ -41,7 +41,10 @@ class ReferenceCommand final : public Command {
         std::error_code failure;
         std::filesystem::create_directories(out_, failure);
         if (failure) throw InputError(fmt::format("--out {}: {}", out_, failure.message()));
-        if (tensors_.empty()) harness::write_inputs(out_, data->tensors());
+        if (tensors_.empty()) {
+            data->complete_inputs();
+            harness::write_inputs(out_, data->tensors());
+        }
         const std::size_t rows = data->write_reference(out_);
         if (format_ == "json") {
             const Json written{{"name", c.id}, {"rows", rows}, {"out", out_}};

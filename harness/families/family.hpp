@@ -61,6 +61,8 @@ class CaseData {
   public:
     virtual ~CaseData() = default;
     virtual TensorSet& tensors() = 0;
+    /// Gives inputs what others may read in them and ours must not: before they are written as files.
+    virtual void complete_inputs() {}
     /// Lays out workspaces, which depend on the kernels that are about to run, in launch order. Called before the first launch
     /// of every candidate; afterwards the tensors are filled anew.
     virtual void prepare(std::span<const KernelConfig>) {}

@@ -1,6 +1,7 @@
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/system/stopwatch.hpp"
 #include "harness/cases/case_problem.hpp"
+#include "harness/data/infinity.hpp"
 #include "harness/data/splitkv_tensors.hpp"
 #include "harness/families/all_families.hpp"
 #include "harness/families/attention_data.hpp"
@@ -9,6 +10,7 @@
 #include "harness/gates/split_gates.hpp"
 #include "harness/npy/exchange.hpp"
 
+#include <bit>
 #include <cmath>
 
 namespace fmha::harness {
@@ -140,6 +142,7 @@ class SplitKvData final : public CaseData {
     }
 
     TensorSet& tensors() override { return tensors_.set(); }
+    void complete_inputs() override;
     /// The number of splits that S-6 chooses depends on the device.
     void prepare(std::span<const KernelConfig> kernels) override {
         if (!chosen_ || kernels.empty()) return;
@@ -180,6 +183,19 @@ class SplitKvData final : public CaseData {
     Case case_; ///< lays out the tensors; it always states a number of splits
     SplitKvTensors tensors_;
 };
+
+/// Our combining does not read the partial O of a split without keys, so it is poison. S-2 has 0 there, which S-4 multiplies by 0.
+void SplitKvData::complete_inputs() {
+    if (attends(case_)) return;
+    const GuardedTensor& lse = tensors_.tensor("lse_acc");
+    GuardedTensor& o = tensors_.set().tensor("o_acc");
+    const TensorLayout& rows = lse.layout();
+    for (std::int64_t b = 0; b < rows.batches; ++b)
+        for (std::int64_t head = 0; head < rows.heads; ++head)
+            for (std::int64_t row = 0; row < rows.rows; ++row)
+                if (std::bit_cast<float>(lse.code(b, head, row, 0)) == -infinity)
+                    for (std::int64_t c = 0; c < case_.hdim_v; ++c) o.set_code(b, head, row, c, 0);
+}
 
 std::size_t SplitKvData::write_reference(const std::filesystem::path& folder) const {
     if (attends(case_)) return write_chained_reference(tensors_, folder);

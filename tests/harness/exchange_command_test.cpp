@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -103,6 +104,33 @@ TEST(Exchange, AnInputOfFp32MayBeFloat64) {
     round_to(NpyType::float32, single.file("o"));
     single.round({});
     EXPECT_EQ(single.check().code, 0) << single.check().err;
+}
+
+/// S-4 word by word, with the partial O of splits without keys in its sum: S-2 has zeros there.
+TEST(Exchange, CombiningMayReadSplitsWithoutKeys) {
+    for (const std::string how : {"some_empty", "all_empty", "last_only"}) {
+        const Exchanged given(
+            "splitkv/plain[dtype=fp16,heads=2,hdim=64,seqlen=5:1,stage=combine,num_splits=4,"
+            "partial_lse=" +
+            how + "]@1");
+        const auto o_acc = numbers_of<float>(given.file("o_acc")),
+                   lse_acc = numbers_of<float>(given.file("lse_acc"));
+        const auto lse = numbers_of<double>(given.file("lse")), o = numbers_of<double>(given.file("o"));
+        constexpr std::size_t splits = 4, rows = 5, channels = 64;
+        std::size_t empty = 0;
+        for (std::size_t row = 0; row < lse.size(); ++row)
+            for (std::size_t c = 0; c < channels; ++c) {
+                double sum = 0.0;
+                for (std::size_t split = 0; split < splits; ++split) {
+                    const std::size_t at = (row / rows * splits + split) * rows + row % rows;
+                    if (std::isinf(lse_acc[at])) ++empty;
+                    const double weight = std::isinf(lse[row]) ? 0.0 : std::exp(lse_acc[at] - lse[row]);
+                    sum += weight * o_acc[at * channels + c];
+                }
+                ASSERT_NEAR(sum, o[row * channels + c], 1e-6) << how << " row " << row << " channel " << c;
+            }
+        EXPECT_GT(empty, 0U) << how;
+    }
 }
 
 /// Q is an input: what append-KV does not rotate of it has its bytes (V-4).
