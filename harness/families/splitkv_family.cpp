@@ -70,7 +70,7 @@ class SplitExpectation final : public CaseExpectation {
         splits_.clear();
         for (std::int64_t split = 0; split < args.partials.num_splits; ++split)
             splits_.push_back(reference::attention(reference::attention_of(args, split), rows_, options));
-        unsplit_ = reference::attention(whole(), rows_, options);
+        unsplit_ = reference::attention(whole(), rows_, {.numerics = numerics, .threads = threads_});
         StageVerdict verdict;
         verdict.reference_seconds = watch.seconds();
         if (given_) {
@@ -97,7 +97,7 @@ class SplitExpectation final : public CaseExpectation {
         if (unsplit_) {
             const DataSource& source = tensors_.source();
             judge_whole({whole(), outputs, *unsplit_, splits_, expected, source.c.fill, source.fill.edge(),
-                         source.geometry.types.p, inputs},
+                         source.geometry.types.p, inputs, given_},
                         verdict.judgement);
         }
         if (std::ranges::any_of(expected.o.values(), [](double x) { return std::isnan(x); }))

@@ -2,6 +2,7 @@
 
 #include "harness/data/infinity.hpp"
 #include "harness/gates/exact_gates.hpp"
+#include "harness/gates/fwd_bounded.hpp"
 #include "reference/attention.hpp"
 #include "reference/bounds.hpp"
 #include "reference/visibility.hpp"
@@ -103,6 +104,12 @@ class WholeRow {
     double error(std::int64_t c) const {
         return stored(c) + std::abs(context_.expected.scale_o) * combined_.error(c);
     }
+    /// Predicted variance that combining adds to that of one pass (B.3, B.7).
+    double combining_variance(std::int64_t c) const {
+        const double rounded = reference::u32 * context_.combined.weighted_abs(combined_row_, c);
+        return context_.expected.scale_o * context_.expected.scale_o *
+               (context_.combined.weight_variance(combined_row_, c) + rounded * rounded);
+    }
     double lse_limit() const {
         return lse_error_ + reference::combined_lse_limit(context_.combined, combined_row_);
     }
@@ -117,23 +124,36 @@ class WholeRow {
 
 class WholeO final : public Bounded {
   public:
-    WholeO(const WholeJudgeContext& context, ElementType o) : Bounded("o", o), context_(context) {}
+    WholeO(const WholeJudgeContext& context, ElementType o)
+        : Bounded("o", o), context_(context),
+          one_pass_(context.args, context.expected, o, context.fill, context.p_type) {}
 
     std::int64_t rows() const override { return context_.expected.o.rows(); }
     void read(std::int64_t row, BoundedRow& into) const override {
         const WholeRow bound(context_, row);
-        into.id = context_.expected.rows[static_cast<std::size_t>(row)];
-        into.resize(static_cast<std::size_t>(context_.expected.o.cols()));
+        if (context_.alone) {
+            one_pass_.read(row, into);
+        } else {
+            into.id = context_.expected.rows[static_cast<std::size_t>(row)];
+            into.resize(static_cast<std::size_t>(context_.expected.o.cols()));
+        }
         for (std::size_t n = 0; n < into.value.size(); ++n) {
             const auto c = static_cast<std::int64_t>(n);
             into.value[n] = context_.expected.scale_o * context_.expected.o(row, c);
-            into.limit[n] = bound.limit(c);
-            into.error[n] = bound.error(c);
+            into.limit[n] = std::max(into.limit[n], bound.limit(c));
+            into.error[n] = std::max(into.error[n], bound.error(c));
+            if (context_.alone) into.variance[n] += bound.combining_variance(c);
         }
     }
+    // A stage that is judged by itself has these gates already.
+    bool has_rms() const override { return context_.alone && one_pass_.has_rms(); }
+    bool has_mean() const override { return one_pass_.has_mean(); }
+    bool lines_may_round_once() const override { return one_pass_.lines_may_round_once(); }
+    double lean() const override { return one_pass_.lean(); }
 
   private:
     const WholeJudgeContext& context_;
+    BoundedO one_pass_;
 };
 
 class WholeLse final : public Bounded {
@@ -147,6 +167,8 @@ class WholeLse final : public Bounded {
         into.resize(1);
         into.value.front() = context_.expected.lse(row);
         into.limit.front() = WholeRow(context_, row).lse_limit();
+        if (context_.alone)
+            into.limit.front() = std::max(into.limit.front(), reference::lse_limit(context_.expected, row));
     }
 
   private:
@@ -241,13 +263,14 @@ void judge_whole(const WholeJudgeContext& context, Judgement& judgement) {
     Judgement exact;
     detail::judge_exactly(as_forward, findings, exact);
     for (GateVerdict& gate : exact.gates)
-        if (gate.gate == "exact") whole.gates.push_back(std::move(gate));
+        if (context.alone || gate.gate == "exact") whole.gates.push_back(std::move(gate));
     // A stage that is red has told where, and is the nearer cause.
     if (judgement.passed()) {
         judgement.pattern = findings.pattern();
         judgement.worst = findings.worst();
         judgement.maps = findings.maps();
     }
+    if (context.alone) judgement.elements = whole.elements;
     std::ranges::move(whole.gates, std::back_inserter(judgement.gates));
 }
 

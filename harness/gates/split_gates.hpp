@@ -40,11 +40,15 @@ struct WholeJudgeContext {
     std::optional<EdgeCode> edge;
     ElementType p_type = ElementType::fp32;
     InputOrigin inputs = InputOrigin::fill;
+    bool alone = false; ///< nothing else is judged: O and LSE come without partial results
 };
 
 /// G1.whole and G3.whole: the final O and LSE against attention over all keys; no stored partial result enters. Their limits are
 /// those of combining and Σ_s weight_s · E_s of B.7, where E_s contains the rounding of the stored results of split s and the effect
 /// of the error of its LSE on its weight. For edge fills the exact-row gate besides.
+///
+/// Where they come alone, G2.whole, G2.mean.whole and forward's gates on exact rows besides. Nobody knows then how often the kernel has
+/// split, so a limit is the larger one of as many splits as the case has and of one pass, which `expected` must have the numerics for.
 void judge_whole(const WholeJudgeContext& context, Judgement& judgement);
 
 } // namespace fmha::harness

@@ -1,16 +1,19 @@
 // The gates on both stages of split-KV: the kernels' results are accepted, and a change in any of them is seen in its stage.
+#include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
 #include "harness/run/candidate.hpp"
 #include "harness/run/case_runner.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "reference/forward.hpp"
+#include "reference/numerics/formats.hpp"
 #include "tests/harness/faulty_kernels.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <functional>
 
 namespace fmha::harness {
 namespace {
@@ -28,6 +31,14 @@ Case split_case() {
     c.seqlen_k = {300};
     c.split.num_splits = 3;
     return c;
+}
+
+/// "gate:tensor" of all gates, or of those that are red.
+std::vector<std::string> gates_of(const CaseResult& result, bool red = false) {
+    std::vector<std::string> names;
+    for (const GateVerdict& gate : result.gates)
+        if (!red || gate.failed()) names.push_back(gate.gate + ":" + gate.tensor);
+    return names;
 }
 
 /// A case that both kernels have computed.
@@ -78,6 +89,30 @@ class Computed {
             reference::kernel_numerics(element_types(case_.data_type, Fp8Flavour::ocp), 1.0);
         return judge_given_outputs(case_, *data_, *expectation_, numerics);
     }
+    /// O and LSE of another number of splits.
+    void take_outputs_of(Computed& other) {
+        for (const char* name : {"o", "lse"}) {
+            const TensorLayout& layout = tensor(name).layout();
+            for (std::int64_t b = 0; b < layout.batches; ++b)
+                for (std::int64_t h = 0; h < layout.heads; ++h)
+                    for (std::int64_t row = 0; row < layout.rows; ++row)
+                        for (std::int64_t c = 0; c < layout.columns; ++c)
+                            tensor(name).set_code(b, h, row, c, other.tensor(name).code(b, h, row, c));
+        }
+    }
+    /// Puts change(o) in the place of every element of O.
+    void each_o(const std::function<double(double)>& change) {
+        GuardedTensor& o = tensor("o");
+        const TensorLayout& layout = o.layout();
+        for (std::int64_t b = 0; b < layout.batches; ++b)
+            for (std::int64_t h = 0; h < layout.heads; ++h)
+                for (std::int64_t row = 0; row < layout.rows; ++row)
+                    for (std::int64_t c = 0; c < layout.columns; ++c) {
+                        const double value = reference::decode(layout.type, o.code(b, h, row, c));
+                        o.set_code(b, h, row, c, reference::encode(layout.type, change(value)));
+                    }
+    }
+    std::int64_t splits() const { return case_.split.num_splits; }
     double oracle_disagreement() { return expectation_->oracle_disagreement(); }
     const std::vector<std::string>& seen() const { return seen_; }
 
@@ -154,6 +189,9 @@ TEST(SplitGates, JudgeAnOutputThatComesWithoutPartialResults) {
         const CaseResult right = computed.given();
         EXPECT_EQ(right.outcome, Outcome::passed) << right.message;
         EXPECT_EQ(right.rows, 2 * 2 * 3);
+        EXPECT_EQ(right.elements, right.rows * 32);
+        EXPECT_THAT(gates_of(right),
+                    testing::ElementsAre("G1.whole:o", "G2.whole:o", "G3.whole:lse", "G5.9:o"));
         GuardedTensor& o = computed.tensor("o");
         const auto code = o.code(1, 1, 2, 9);
         o.set_code(1, 1, 2, 9, code ^ 64U);
@@ -163,6 +201,101 @@ TEST(SplitGates, JudgeAnOutputThatComesWithoutPartialResults) {
         computed.set("lse", 0, 1, 1, 0, computed.get("lse", 0, 1, 1, 0) + 0.001F);
         EXPECT_THAT(computed.given().message, HasSubstr("G3.whole lse"));
     }
+}
+
+/// A case of many rows, so that G2 and G2.mean see what each element may be off by.
+Case wide_case() {
+    Case c = split_case();
+    c.nhead_q = 4;
+    c.hdim_q = c.hdim_v = 64;
+    c.seqlen_q = {20};
+    c.seqlen_k = {400};
+    c.mask = MaskType::bottom_right;
+    c.window_right = 0;
+    return c;
+}
+
+TEST(SplitGates, SeeAnOutputThatIsTooLargeWithinItsLimits) {
+    Computed computed(wide_case());
+    const CaseResult right = computed.given();
+    EXPECT_EQ(right.outcome, Outcome::passed) << right.message;
+    EXPECT_THAT(gates_of(right), testing::IsSupersetOf({"G2.whole:o", "G2.mean.whole:o"}));
+    computed.each_o([](double o) { return 1.007 * o; });
+    const std::vector<std::string> red = gates_of(computed.given(), true);
+    EXPECT_THAT(red, testing::ElementsAre("G2.whole:o", "G2.mean.whole:o"));
+}
+
+/// Nobody knows how often the kernel of others splits: what ours writes with one number passes with every other one.
+TEST(SplitGates, AcceptAnyNumberOfSplitsOfAKernelThatBringsNoPartialResults) {
+    for (const DataType type : {DataType::fp16, DataType::fp8bf16})
+        for (const Fill fill : {Fill::normal, Fill::uniform, Fill::rising}) {
+            Case c = wide_case();
+            c.nhead_q = 2;
+            c.data_type = type;
+            if (type == DataType::fp8bf16) c.qscale = QScale::pertensor;
+            c.fill = fill;
+            std::vector<std::unique_ptr<Computed>> written, judged;
+            for (const std::int64_t splits : {1, 3, 50}) {
+                c.split.num_splits = splits;
+                written.push_back(std::make_unique<Computed>(c));
+                judged.push_back(std::make_unique<Computed>(c));
+            }
+            for (const auto& theirs : written)
+                for (const auto& asked : judged) {
+                    asked->take_outputs_of(*theirs);
+                    const CaseResult result = asked->given();
+                    EXPECT_EQ(result.outcome, Outcome::passed)
+                        << to_string(type) << ' ' << to_string(fill) << ' ' << theirs->splits()
+                        << " splits, asked for " << asked->splits() << ": " << result.message;
+                }
+        }
+}
+
+/// One pass loses weights that are below half of P's smallest value beside the largest of all keys; in a split of their own they are the
+/// largest and stay.
+TEST(SplitGates, AcceptOnePassThatLosesSmallWeightsWhereSplitsKeepThem) {
+    Case c = split_case();
+    c.data_type = DataType::fp16;
+    c.fill = Fill::zeros; // such errors are not independent: no G2
+    c.scale_s = 1.0;
+    Computed computed(c);
+    const auto half = [](double x) { return reference::encode(ElementType::fp16, x); };
+    for (std::int64_t b = 0; b < c.batch; ++b)
+        for (std::int64_t h = 0; h < c.nhead_q; ++h) {
+            for (std::int64_t i = 0; i < 3; ++i) computed.tensor("q").set_code(b, h, i, 0, half(1.0));
+            for (std::int64_t j = 1; j < 300; ++j) computed.tensor("k").set_code(b, h, j, 0, half(-17.5));
+            for (std::int64_t j = 0; j < 300; ++j)
+                for (std::int64_t channel = 0; channel < 32; ++channel)
+                    computed.tensor("v").set_code(b, h, j, channel, half(j == 0 ? 0x1p-6 : 0x1p14));
+            for (std::int64_t i = 0; i < 3; ++i) computed.set("lse", b, h, i, 0, 7.5e-6F);
+        }
+    computed.each_o([](double) { return 0x1p-6; });
+    EXPECT_EQ(computed.given().message, "");
+    computed.each_o([](double) { return -0x1p-3; });
+    EXPECT_THAT(computed.given().message, HasSubstr("G1.whole o"));
+}
+
+TEST(SplitGates, JudgeRowsOfNoKeyAndOfOneKeyThatComeWithoutPartialResults) {
+    Case c = split_case();
+    c.seqlen_q = {5};
+    c.seqlen_k = {3};
+    c.mask = MaskType::bottom_right; // rows 0 and 1 see nothing, row 2 one key
+    c.window_right = 0;
+    Computed computed(c);
+    const CaseResult right = computed.given();
+    EXPECT_EQ(right.outcome, Outcome::passed) << right.message;
+    EXPECT_THAT(gates_of(right), testing::IsSupersetOf({"G5.2:o", "G5.3:o", "G5.9:o"}));
+    const auto red_with = [&](std::int64_t row, std::uint32_t flipped) {
+        GuardedTensor& o = computed.tensor("o");
+        const std::uint32_t code = o.code(1, 1, row, 9);
+        o.set_code(1, 1, row, 9, code ^ flipped);
+        const std::vector<std::string> red = gates_of(computed.given(), true);
+        o.set_code(1, 1, row, 9, code);
+        return red;
+    };
+    EXPECT_THAT(red_with(1, 0x8000U), testing::ElementsAre("G5.2:o")) << "-0";
+    EXPECT_THAT(red_with(2, 1U), testing::ElementsAre("G5.3:o")) << "one bit beside V";
+    EXPECT_THAT(red_with(0, 0x7F80U), testing::Contains("G5.9:o")) << "infinity";
 }
 
 TEST(SplitGates, EdgeFillsDecideEverySplitAndTheWhole) {
