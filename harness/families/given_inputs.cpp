@@ -91,8 +91,11 @@ void refuse_nan_keys(const std::filesystem::path& folder, const Args& args, std:
 
 } // namespace
 
-void read_given_inputs(const std::filesystem::path& folder, const Family& family, const Case& c,
-                       CaseData& data) {
+InputOrigin read_given_inputs(const std::filesystem::path& folder, const Family& family, const Case& c,
+                              CaseData& data) {
+    // No other fill has a gate for kernels of others that depends on it.
+    const bool asks = c.fill == Fill::weight_ties;
+    const std::uint64_t own = asks ? data.tensors().content_digest() : 0;
     // Where the keys of a cache and their descales lie is known when the tables have been read.
     read_inputs(folder, data.tensors(), [&](const std::string& name) {
         return traits_of(c.family).reads_cache &&
@@ -112,6 +115,7 @@ void read_given_inputs(const std::filesystem::path& folder, const Family& family
             },
             arguments);
     }
+    return asks && data.tensors().content_digest() == own ? InputOrigin::own_bytes : InputOrigin::caller;
 }
 
 void read_given_outputs(const std::filesystem::path& folder, const Family& family, const Case& c,

@@ -14,7 +14,8 @@ namespace fmha::harness {
 
 /// Where the inputs of judged outputs come from: the exact answers of a fill hold for that fill alone.
 enum class InputOrigin : std::uint8_t {
-    fill,  ///< of the case
+    fill, ///< of the case, and so are the kernels: their arithmetic is known (docs/gates.md)
+    own_bytes, ///< a caller brought exactly those of the case; how the kernel computes is known as far as it is declared
     caller ///< who may have brought anything
 };
 

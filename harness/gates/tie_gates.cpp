@@ -1,9 +1,11 @@
 #include "harness/data/tie_values.hpp"
 #include "harness/gates/exact_gates.hpp"
 #include "reference/attention.hpp"
+#include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 #include "reference/visibility.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -70,13 +72,16 @@ void judge_means(const JudgeContext& context, Findings& findings, ExactGate& gat
     if (ties == 0) gate.fail("no row is a tie: none sees 2, 4, 8 … keys, half of them at even positions");
 }
 
-/// Rows that see keys from 0 on: each of their tiles, of any size, has a key of weight 1.
+/// Whether each tile of a row's keys, of any size, has a key of weight 1.
+bool sees_from_the_first(const reference::KeyRanges& keys) {
+    return keys.sinks() == 0 && keys.first == 0 && keys.end >= 2;
+}
+
 void judge_dropped_weights(const JudgeContext& context, Findings& findings, ExactGate& gate) {
     const Outputs::Tensor& o = context.outputs.at("o");
     std::int64_t decided = 0;
     for (const auto& id : o.rows().ids()) {
-        const reference::KeyRanges keys = reference::key_ranges(context.args, id);
-        if (keys.sinks() > 0 || keys.first > 0 || keys.end < 2) continue;
+        if (!sees_from_the_first(reference::key_ranges(context.args, id))) continue;
         ++decided;
         const auto wrong = differs_from_v_row(context, id, 0);
         if (wrong.empty()) continue;
@@ -98,10 +103,44 @@ std::string keeps_weights(const JudgeContext& context) {
     return {};
 }
 
+/// T-6 lets a kernel of others cast P as it likes, or not at all, so it may keep weights that become 0 in ours, some or all of them.
+/// Then O lies between the exact values without them and with them, within the limit that B.2 has beside the floor of P.
+void judge_kept_or_dropped(const JudgeContext& context, Findings& findings, Judgement& judgement) {
+    // A quotient, or a product with another pre-scale, may be rounded to more than the weight is.
+    if (!not_a_mean(context).empty() || !has_exact_prescale(context) ||
+        context.expected.numerics.normalised_p)
+        return;
+    const Outputs::Tensor& o = context.outputs.at("o");
+    reference::ForwardRows expected = context.expected;
+    expected.numerics.f_p = 0.0;
+    ExactGate gate("exact", "o");
+    bool any = false;
+    for (std::int64_t row = 0; row < expected.o.rows(); ++row) {
+        const auto& id = expected.rows[static_cast<std::size_t>(row)];
+        if (!sees_from_the_first(reference::key_ranges(context.args, id))) continue;
+        any = true;
+        const std::int64_t hk = id.h / (context.args.shape.nhead_q / context.args.shape.nhead_k);
+        const reference::RowBound bound(expected, row);
+        for (std::int64_t c = 0; c < expected.o.cols(); ++c) {
+            const double kept = bound.expected(c), limit = bound.limit(c);
+            const double dropped = expected.scale_o * reference::value_of(context.args, id.b, hk, 0, c);
+            const double got = o.value(o.rows().index(id), c);
+            if (got >= std::min(kept, dropped) - limit && got <= std::max(kept, dropped) + limit) continue;
+            gate.fail(fmt::format("{} column {}: got {:.9g}, expected {:.9g}, or {:.9g} where P loses its "
+                                  "smallest weights, ± {:.3g}",
+                                  o.rows().place(id), c, got, kept, dropped, limit));
+            findings.wrong(o, id, c);
+        }
+    }
+    if (any) judgement.gates.push_back(gate.verdict());
+}
+
 } // namespace
 
 void judge_tie_rows(const JudgeContext& context, Findings& findings, Judgement& judgement) {
     const bool weights = context.fill == Fill::weight_ties;
+    if (weights && context.inputs == InputOrigin::own_bytes)
+        return judge_kept_or_dropped(context, findings, judgement);
     if (context.inputs != InputOrigin::fill || (!weights && context.fill != Fill::ties)) return;
     ExactGate gate("exact", "o");
     std::string excuse = not_a_mean(context);

@@ -277,7 +277,7 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, const Numerics& nu
 }
 
 CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
-                               const Numerics& numerics) {
+                               const Numerics& numerics, InputOrigin inputs) {
     const std::vector<KernelFamily> stages = family_of(c.family).stages(c);
     CaseResult result = blank_result(c);
     result.kernel = "given";
@@ -287,10 +287,8 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& e
     const Oracles oracles{expectation, expectation.oracle_disagreement()};
     StageOutputs outputs;
     for (const KernelFamily stage : stages) outputs.push_back(exchanged_outputs(data, stage));
-    // Inputs that a caller brings need not be the fill's.
-    const std::string mistrust =
-        judge_outputs(result, stages, outputs, std::vector<StageKernel>(stages.size(), kernel), oracles,
-                      InputOrigin::caller);
+    const std::string mistrust = judge_outputs(
+        result, stages, outputs, std::vector<StageKernel>(stages.size(), kernel), oracles, inputs);
     conclude(result, mistrust);
     return result;
 }

@@ -24,7 +24,7 @@ std::vector<CaseResult> run_case(const Family& family, const Case& c, const Kern
 CaseResult judge_given_outputs(const Case& c, CaseData& data, const Numerics& numerics);
 /// The same with an expectation that was made before the outputs came, for families that update inputs in place.
 CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
-                               const Numerics& numerics);
+                               const Numerics& numerics, InputOrigin inputs = InputOrigin::caller);
 
 /// Judges the outputs that the kernels of `candidate` have written into `data`, all stages, with the same gates.
 CaseResult judge_run_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,

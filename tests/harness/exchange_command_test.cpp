@@ -25,6 +25,7 @@ using test::round_to;
 using test::run;
 using test::Scratch;
 using testing::HasSubstr;
+using testing::Not;
 
 /// `bytes` of element `index` of a file.
 void put(const std::string& file, std::int64_t index, std::uint32_t bits) {
@@ -72,6 +73,14 @@ std::vector<Number> numbers_of(const std::string& file) {
     return numbers;
 }
 
+template <class Number>
+void put_numbers(const std::string& file, const std::vector<Number>& numbers) {
+    NpyArray array = harness::read_npy(file);
+    ASSERT_EQ(array.bytes.size(), numbers.size() * sizeof(Number));
+    std::memcpy(array.bytes.data(), numbers.data(), array.bytes.size());
+    harness::write_npy(file, array);
+}
+
 /// What the reference has written is no kernel's work, whatever the type of the case and of the output.
 TEST(Exchange, TheReferencesOwnFilesAreNoOutputs) {
     {
@@ -104,6 +113,49 @@ TEST(Exchange, AnInputOfFp32MayBeFloat64) {
     round_to(NpyType::float32, single.file("o"));
     single.round({});
     EXPECT_EQ(single.check().code, 0) << single.check().err;
+}
+
+/// Weights that are ties become 0 in a kernel that casts P and stay in one that does not: both are right. O of neither is not.
+TEST(Exchange, WeightsThatAreTiesMayBeKeptOrDropped) {
+    const std::string one =
+        "fwd/plain[dtype=fp16,heads=4:2,hdim=64,seqlen=64:200,fill=weight_ties,scale_s=0.6931471805599453]@1";
+    const auto gates_of = [](const Ran& ran) {
+        EXPECT_EQ(ran.err, "");
+        const std::size_t line = ran.out.find("gates ");
+        return line == std::string::npos ? ran.out : ran.out.substr(line, ran.out.find('\n', line) - line);
+    };
+    const Exchanged given(one);
+    const auto kept = numbers_of<double>(given.file("o"));
+    given.round({"o"});
+    EXPECT_EQ(given.check().code, 0) << given.check().out;
+    EXPECT_THAT(gates_of(given.check()), HasSubstr("exact:o=0"));
+    // A declared cast that may make a weight larger leaves the gate out.
+    EXPECT_THAT(gates_of(given.check({"--p-prescale", "1.5"})), Not(HasSubstr("exact")));
+    EXPECT_THAT(gates_of(given.check({"--normalised-p"})), Not(HasSubstr("exact")));
+
+    std::vector<std::uint16_t> codes(kept.size());
+    const auto v = numbers_of<std::uint16_t>(given.file("v"));
+    constexpr std::size_t rows = 64, keys = 200, channels = 64;
+    const auto write = [&](auto value) {
+        for (std::size_t n = 0; n < codes.size(); ++n)
+            codes[n] = static_cast<std::uint16_t>(reference::encode(ElementType::fp16, value(n)));
+        put_numbers(given.file("o"), codes);
+    };
+    write([&](std::size_t n) {
+        const std::size_t head = n / (rows * channels); // of both entries; two heads of Q share one of K
+        return reference::decode(ElementType::fp16, v[head / 2 * keys * channels + n % channels]);
+    });
+    EXPECT_EQ(given.check().code, 0) << given.check().out;
+    EXPECT_THAT(gates_of(given.check()), HasSubstr("exact:o=0"));
+    write([&](std::size_t n) { return 1.01 * kept[n]; });
+    EXPECT_EQ(given.check().code, 1);
+    EXPECT_THAT(given.check().out, HasSubstr("exact o: b0 h0 row 0 column 0: got "));
+
+    // With inputs of one's own nothing is known of the weights.
+    auto moved = v;
+    moved[0] ^= 1U;
+    put_numbers(given.file("v"), moved);
+    EXPECT_THAT(gates_of(given.check()), Not(HasSubstr("exact")));
 }
 
 /// S-4 word by word, with the partial O of splits without keys in its sum: S-2 has zeros there.
