@@ -5,6 +5,7 @@
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/case_name.hpp"
 #include "harness/cases/check_form.hpp"
+#include "harness/cases/yaml_document.hpp"
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/did_you_mean.hpp"
@@ -169,11 +170,7 @@ class MatrixReader {
   public:
     explicit MatrixReader(const std::filesystem::path& path) : where_(path.generic_string()) {
         try {
-            const auto documents = YAML::LoadAll(system::read_file(path));
-            if (documents.size() > 1)
-                throw InputError(
-                    fmt::format("{}: has {} documents; a shape matrix is one", where_, documents.size()));
-            if (!documents.empty()) top_ = documents.front();
+            top_ = one_document(system::read_file(path), where_);
         } catch (const YAML::Exception& error) {
             throw InputError(fmt::format("{}: not valid YAML: {}", where_, error.what()));
         }
