@@ -6,7 +6,7 @@
 
 namespace fmha::harness {
 
-/// The document of a text that is one: an undefined node where there is none. Throws YAML::Exception, and InputError, with `where`, where
+/// The document of a text that is one: null where there is none. Throws YAML::Exception, and InputError, with `where`, where
 /// anything stands behind the document.
 YAML::Node one_document(const std::string& text, const std::string& where);
 

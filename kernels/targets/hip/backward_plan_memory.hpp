@@ -124,9 +124,7 @@ constexpr void plan_backward_lds(BackwardPlan& plan, const KernelConfig& cfg, co
 
 /// Registers of accumulators and kept operands that leave room for the rest.
 constexpr int backward_register_limit(MatrixUnit unit) {
-    return unit == MatrixUnit::nvidia                               ? 1024
-           : unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 190
-                                                                    : 400;
+    return unit == MatrixUnit::nvidia ? 1024 : is_rdna(unit) ? 190 : 400;
 }
 
 /// The registers of accumulators and kept operands.
@@ -212,7 +210,7 @@ constexpr bool plan_backward_memory(BackwardPlan& plan, const KernelConfig& cfg)
         return fits(list[sizeof(list) / sizeof(list[0]) - 1]);
     };
     if (plan.unit == MatrixUnit::nvidia) return first_of(on_nvidia);
-    if (plan.unit == MatrixUnit::rdna3 || plan.unit == MatrixUnit::rdna4) return first_of(on_rdna);
+    if (is_rdna(plan.unit)) return first_of(on_rdna);
     if (!first_of(on_cdna)) return false;
     // Another wave hides more than a second stage does, where registers have room for it and LDS has not.
     constexpr int few = 128;
