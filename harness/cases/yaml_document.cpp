@@ -35,7 +35,7 @@ YAML::Node one_document(const std::string& text, const std::string& where) {
     YAML::Parser parser(stream);
     Skipped skipped;
     if (parser.HandleNextDocument(skipped) && parser.HandleNextDocument(skipped))
-        throw InputError(fmt::format("{}: has more than one document; a shape matrix is one", where));
+        throw InputError(fmt::format("{}: has more than one document; allowed: one", where));
     return document;
 }
 

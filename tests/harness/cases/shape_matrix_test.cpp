@@ -215,7 +215,7 @@ TEST(ShapeMatrix, ASecondDocumentIsRefused) {
     const std::string one = "forward_tests: {smoke: [{name: A, seqlen_q: [16], seqlen_k: [16]}]}\n";
     EXPECT_EQ(refusal_of(one), "accepted");
     EXPECT_EQ(refusal_of("---\n" + one + "...\n"), "accepted");
-    const std::string more = "F: has more than one document; a shape matrix is one";
+    const std::string more = "F: has more than one document; allowed: one";
     EXPECT_EQ(refusal_of(one + "---\n" + one), more);
     EXPECT_EQ(refusal_of("{" + one + "} x"), more) << "what stands behind the document";
     EXPECT_EQ(refusal_of(""), "F: expected a map with forward_tests");
