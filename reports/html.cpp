@@ -27,9 +27,9 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 13px; } th, td { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; vertical-align: top; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; } td.name { overflow-wrap: anywhere; min-width: 14rem; }
 .cell { min-width: 4.5rem; text-align: center; color: #fff; }
-.green { background: var(--good); } .red { background: var(--bad); } .grey { background: var(--none); }
-.passed, .refused_as_predicted { color: var(--good); } .not_run, .type_absent { color: var(--quiet); } .mistrusted { color: var(--odd); }
-.failed, .crashed, .timed_out, .refused_unexpectedly { color: var(--bad); }
+.green { background: var(--good); } .red { background: var(--bad); } .grey { background: var(--none); } .known { background: var(--odd); }
+.passed, .refused_as_predicted { color: var(--good); } .not_run, .type_absent { color: var(--quiet); } .mistrusted, .failed_as_known { color: var(--odd); }
+.failed, .crashed, .timed_out, .refused_unexpectedly, .passed_unexpectedly { color: var(--bad); }
 pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem; overflow-x: auto; font-size: 12px; }
 .scroll { overflow-x: auto; margin: .75rem 0; } input { font: inherit; padding: .25rem .5rem; width: 24rem; max-width: 100%; box-sizing: border-box; }
 .verdict { font-weight: 600; } .quiet { color: var(--quiet); }
@@ -63,10 +63,10 @@ constexpr std::string_view policy = "default-src 'none'; style-src 'unsafe-inlin
                                     "'sha256-L1ghUOhuh/FtdKATICibve5ITdYGKD9HdSQDgfUhM+k='";
 
 struct Cell {
-    std::int64_t asked = 0, green = 0, judged = 0;
+    std::int64_t asked = 0, green = 0, known = 0, judged = 0;
 };
 
-/// Families × labels: the cases that were asked and how many of them are green.
+/// Families × labels: the cases that were asked and how many of them are green. A failure that is known is none of them.
 std::string heat_map(const std::vector<CaseResult>& results) {
     std::map<std::string, std::map<std::string, Cell>> cells;
     std::set<std::string> labels;
@@ -78,7 +78,9 @@ std::string heat_map(const std::vector<CaseResult>& results) {
             labels.insert(label);
             Cell& cell = cells[result.family][label];
             ++cell.asked;
-            cell.green += harness::is_green(result.outcome) ? 1 : 0;
+            const bool known = result.outcome == Outcome::failed_as_known;
+            cell.known += known ? 1 : 0;
+            cell.green += harness::is_green(result.outcome) && !known ? 1 : 0;
             cell.judged += harness::is_judged(result.outcome) ? 1 : 0;
         }
     }
@@ -96,9 +98,13 @@ std::string heat_map(const std::vector<CaseResult>& results) {
                 continue;
             }
             const Cell& cell = found->second;
-            const char* colour = cell.green < cell.asked ? "red" : cell.judged == 0 ? "grey" : "green";
-            text += fmt::format("<td class=\"cell {}\" title=\"{} of {} green, {} judged\">{}/{}</td>",
-                                colour, cell.green, cell.asked, cell.judged, cell.green, cell.asked);
+            const char* colour = cell.green + cell.known < cell.asked ? "red"
+                                 : cell.known > 0                     ? "known"
+                                 : cell.judged == 0                   ? "grey"
+                                                                      : "green";
+            text += fmt::format(
+                "<td class=\"cell {}\" title=\"{} of {} green, {} failed as known, {} judged\">{}/{}</td>",
+                colour, cell.green, cell.asked, cell.known, cell.judged, cell.green, cell.asked);
         }
         text += "</tr>\n";
     }
@@ -106,7 +112,7 @@ std::string heat_map(const std::vector<CaseResult>& results) {
 }
 
 std::string worst_elements(const CaseResult& result) {
-    if (result.worst.empty() || result.outcome == Outcome::passed) return {};
+    if (result.worst.empty() || harness::is_pass(result.outcome)) return {};
     std::string text =
         "<div class=\"scroll\"><table><thead><tr><th>worst</th><th>b</th><th>h</th><th>row</th>"
         "<th>column</th><th>got</th><th>expected</th><th>limit</th></tr></thead><tbody>\n";
@@ -205,12 +211,12 @@ std::string html(const Report& report) {
         "{}</title><style>{}</style></head><body>\n"
         "<h1>fmha verify: <span class=\"verdict {}\">{}</span></h1>\n<pre>{}</pre>\n<table>{}</table>\n"
         "<h2>Families × features</h2>\n<p class=\"quiet\">Green results / asked results.</p>\n{}"
-        "<h2>Not green</h2>\n{}{}{}{}{}{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
+        "<h2>Not green</h2>\n{}{}{}{}{}{}{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
         policy, report.ledger.green() ? "green" : "red", style, report.ledger.green() ? "passed" : "failed",
         report.ledger.green() ? "green" : "red", escaped(report.ledger.text()), facts,
-        heat_map(report.results), causes_section(report.results), failures(report.results), sections,
-        margins_section(report.results), coverage_section(report), slowest_section(report.results),
-        all_results(report.results), script);
+        heat_map(report.results), causes_section(report.results), failures(report.results),
+        known_section(report.results), sections, margins_section(report.results), coverage_section(report),
+        slowest_section(report.results), all_results(report.results), script);
 }
 
 } // namespace fmha::reports

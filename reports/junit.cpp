@@ -20,6 +20,7 @@ std::string verdict_element(const harness::CaseResult& result) {
         return fmt::format("<skipped message=\"{}: {}\"/>", to_string(result.not_run_reason),
                            escaped(result.message));
     case Outcome::type_absent:
+    case Outcome::failed_as_known:
         return fmt::format("<skipped message=\"{}: {}\"/>", to_string(result.outcome),
                            escaped(result.message));
     case Outcome::crashed:
@@ -29,6 +30,7 @@ std::string verdict_element(const harness::CaseResult& result) {
     case Outcome::failed:
     case Outcome::mistrusted:
     case Outcome::refused_unexpectedly:
+    case Outcome::passed_unexpectedly:
         break;
     }
     return fmt::format("<failure type=\"{}\" message=\"{}\">{}</failure>", to_string(result.outcome),

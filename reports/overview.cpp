@@ -95,6 +95,23 @@ std::string margins_section(const std::vector<CaseResult>& results) {
     return text + std::string(end_of_table);
 }
 
+std::string known_section(const std::vector<CaseResult>& results) {
+    std::map<std::string, std::vector<const CaseResult*>> of_tracker;
+    for (const CaseResult& result : results)
+        if (!result.tracker.empty() && harness::is_green(result.outcome))
+            of_tracker[result.tracker].push_back(&result);
+    if (of_tracker.empty()) return {};
+    std::string text = "<h2>Known to be bad</h2>\n" + head({"tracker", "case", "outcome", "kernel", "why"});
+    for (const auto& [tracker, known] : of_tracker)
+        for (const CaseResult* result : known)
+            text +=
+                row({"<td>" + escaped(tracker) + "</td>", name_cell(result->name),
+                     fmt::format("<td class=\"{}\">{}</td>", to_string(result->outcome),
+                                 to_string(result->outcome)),
+                     name_cell(result->kernel), "<td class=\"said\">" + escaped(result->message) + "</td>"});
+    return text + std::string(end_of_table);
+}
+
 std::string slowest_section(const std::vector<CaseResult>& results) {
     constexpr std::size_t most = 15;
     std::vector<const CaseResult*> slowest;

@@ -18,6 +18,9 @@ std::string error_map_text(const harness::ErrorMap& map, std::int64_t most_lines
 /// How much of their limits the gates of each family use: how many results lie in each tenth.
 std::string margins_section(const std::vector<harness::CaseResult>& results);
 
+/// The results that entries of --waivers are about and that are not red, by tracker. Empty without any.
+std::string known_section(const std::vector<harness::CaseResult>& results);
+
 /// The results that took longest.
 std::string slowest_section(const std::vector<harness::CaseResult>& results);
 

@@ -39,7 +39,7 @@ std::string facts_of(const harness::CaseResult& result) {
 
 /// The worst elements, and where the wrong ones lie.
 std::string numbers_of(const harness::CaseResult& result) {
-    if (result.worst.empty() || result.outcome == harness::Outcome::passed) return {};
+    if (result.worst.empty() || harness::is_pass(result.outcome)) return {};
     std::string text = "  worst    tensor  b  h    row column            got       expected          limit\n";
     for (const auto& d : result.worst)
         text += fmt::format("           {:<6} {:>2} {:>2} {:>6} {:>6} {:>14.7g} {:>14.7g} {:>14.3g}\n",

@@ -36,6 +36,7 @@ Account account_of(Outcome outcome) {
         return Account::refused;
     case Outcome::not_run:
     case Outcome::type_absent:
+    case Outcome::failed_as_known:
         return Account::listed;
     default:
         return Account::red;
@@ -76,6 +77,8 @@ void CatalogueLedger::add(const CaseResult& result) {
         reason = witness.of.expect_rule;
     else if (result.outcome == Outcome::not_run)
         reason = fmt::format("{}: {}", to_string(result.not_run_reason), first_line(result.message));
+    else if (result.outcome == Outcome::failed_as_known)
+        reason = fmt::format("{}: {}", to_string(result.outcome), result.tracker);
     else if (account != Account::green)
         reason = fmt::format("{}: {}", to_string(result.outcome), first_line(result.message));
     for (const std::size_t kernel : witness.kernels)

@@ -69,6 +69,14 @@ std::vector<Case> CaseChoice::of_shard(const std::vector<Case>& all) {
     return mine;
 }
 
+std::vector<Case> CaseChoice::at_every_tier(const std::vector<std::string>& names) {
+    harness::LoadOptions load = load_options();
+    load.tier = harness::Tier::nightly;
+    load.family.reset();
+    load.run_seed.reset();
+    return harness::load_cases(names, load);
+}
+
 std::vector<std::string> CaseChoice::left_out() {
     return harness::left_out(names_, load_options());
 }

@@ -35,6 +35,9 @@ class CaseChoice {
     std::vector<harness::Case> all();
     /// Those of --shard: of equal duration where the store knows how long they took, else every n-th.
     std::vector<harness::Case> of_shard(const std::vector<harness::Case>& all);
+    /// Those that `names` stand for, of every tier and family and with the seeds of their files; without any, the whole matrix. Throws
+    /// InputError for names that are none.
+    std::vector<harness::Case> at_every_tier(const std::vector<std::string>& names);
     /// What the cases, or the named files, leave out, a sentence each.
     std::vector<std::string> left_out();
     /// How often the covering arrays of the named files have each pair of features, with the name of the file. Throws InputError where none has

@@ -7,6 +7,7 @@
 #include "harness/cli/recorded_catalogue.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
+#include "harness/cli/waiver_choice.hpp"
 #include "harness/results/journal.hpp"
 #include "harness/results/result_json.hpp"
 #include "reports/report.hpp"
@@ -157,6 +158,7 @@ class MergeCommand final : public Command {
         report.info.compiler = text("compiler");
         report.info.started = now_utc();
         for (const std::string& problem : merged.problems) report.ledger.object(problem);
+        for (const std::string& sentence : waiver_objections(merged.identity)) report.ledger.object(sentence);
         report.identity = merged.identity;
         if (merged.problems.empty()) report.identity.update(undivided(merged));
         return report;

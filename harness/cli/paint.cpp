@@ -11,11 +11,12 @@ namespace {
 constexpr std::string_view red = "31;1", green = "32;1", bold = "1", plain = "0";
 
 /// The first word of a line, and its colour.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> words{{{"FAILED", red},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> words{{{"FAILED", red},
                                                                               {"MISTRUSTED", red},
                                                                               {"CRASHED", red},
                                                                               {"TIMED OUT", red},
                                                                               {"REFUSED UNEXPECTEDLY", red},
+                                                                              {"PASSED UNEXPECTEDLY", red},
                                                                               {"RED", red},
                                                                               {"GREEN", green},
                                                                               {"SMALLER", bold}}};

@@ -18,6 +18,7 @@
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
 #include "harness/cli/verify_reports.hpp"
+#include "harness/cli/waiver_choice.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
@@ -46,7 +47,7 @@ class VerifyCommand final : public Command {
     std::string_view example() const override {
         return "fmha verify fwd/ragged_tail --kernels all --html report.html\n"
                "  fmha verify 'fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7'\n"
-               "  fmha verify --tier full --journal full.jsonl --junit full.xml\n"
+               "  fmha verify --tier full --journal full.jsonl --junit full.xml --waivers known.yaml\n"
                "  fmha verify --catalogue --rules claim --arch gfx950 --journal claim.jsonl\n"
                "  fmha verify --config cases/sweeps/fwd_ci.json --filter \"c.hdim_q == 128\"";
     }
@@ -64,6 +65,7 @@ class VerifyCommand final : public Command {
             "Number of results that a green run may have not run; a red run prints the number that it "
             "needs, with the reasons");
         options.flag("--strict", strict_, "A case whose data type the architecture lacks makes the run red");
+        waivers_.declare(options);
         options.flag("--fail-fast", fail_fast_, "End the run at the first case that makes it red");
         options.option("--shrink", shrink_,
                        "Make the first so many red cases smaller, half a minute each (see fmha shrink)");
@@ -111,6 +113,7 @@ class VerifyCommand final : public Command {
         const auto source = catalogue_.on()
                                 ? catalogue_.source(target)
                                 : kernel_factory_(target, run_.where(), harness::kernel_families_of(cases));
+        waivers_.read(*target, all, cases_, catalogue_.on());
         const system::Stopwatch watch;
         const harness::InterruptWatch interrupt;
         harness::RunOptions options = run_options(*target, jobs);
@@ -148,6 +151,8 @@ class VerifyCommand final : public Command {
             account = catalogue_.account(cases, report.results);
             if (!report.ledger.interrupted()) account->object_to(report.ledger);
         }
+        if (!report.ledger.interrupted())
+            for (const std::string& sentence : waivers_.objections()) report.ledger.object(sentence);
         publish(report, account, recording.get(), journal ? journal->failure() : std::string(), streams);
         return report.ledger.green() ? all_well : check_failed;
     }
@@ -181,6 +186,7 @@ class VerifyCommand final : public Command {
             report.info.devices = harness::shares_of_devices(report.results, devices);
         if (auto others = without_kernel(report.results, cases); !others.empty())
             report.info.left_out.push_back(std::move(others));
+        std::ranges::move(waivers_.unused(cases, report.results), std::back_inserter(report.info.left_out));
         if (auto sampled = sampled_shapes(report.results, target.runs_row_tiles()); !sampled.empty())
             report.info.left_out.push_back(std::move(sampled));
     }
@@ -234,6 +240,7 @@ class VerifyCommand final : public Command {
                                 {!catalogue_.ledger_file().empty(), "--ledger"},
                                 {not_run_budget_ > 0, "--not-run-budget"},
                                 {strict_, "--strict"},
+                                {!waivers_.file().empty(), "--waivers"},
                                 {fail_fast_, "--fail-fast"},
                                 {shrink_ > 0, "--shrink"}});
     }
@@ -276,6 +283,7 @@ class VerifyCommand final : public Command {
         identity["balance_sha256"] = cases_.balance();
         identity["selection"] = selection();
         if (catalogue_.on()) identity["catalogue"] = catalogue_.recorded(run_.arch_files().folder());
+        waivers_.identify(identity);
         identity["target_name"] = run_.target_name();
         identity["commit"] = std::string(built_commit());
         identity["shard"] = cases_.shard().index;
@@ -326,6 +334,7 @@ class VerifyCommand final : public Command {
         options.rules = {not_run_budget_, strict_, catalogue_.on()};
         options.fail_fast = fail_fast_;
         options.of_case = run_.of_case(target, jobs);
+        options.of_case.waivers = waivers_.entries();
         if (catalogue_.on()) {
             options.of_case.all_kernels = true;
             options.of_case.catalogue = catalogue_.words();
@@ -347,6 +356,7 @@ class VerifyCommand final : public Command {
     StoreOption store_;
     VerifyReports reports_;
     CaseChoice cases_{{run_, processes_, catalogue_, store_}};
+    WaiverChoice waivers_;
     std::string journal_;
     std::int64_t not_run_budget_ = 0, shrink_ = 0;
     bool list_ = false, pairs_ = false, compile_only_ = false, strict_ = false, fail_fast_ = false;

@@ -10,12 +10,15 @@
 
 namespace fmha::harness {
 
+void Ledger::Group::add(const CaseResult& result) {
+    if (++count == 1) example = fmt::format("{}: {}", result.name, first_line(result.message));
+}
+
 void Ledger::add(const CaseResult& result) {
     ++asked_;
     ++counts_[static_cast<std::size_t>(result.outcome)];
-    if (result.outcome == Outcome::not_run && ++reasons_[result.not_run_reason].count == 1)
-        reasons_[result.not_run_reason].example =
-            fmt::format("{}: {}", result.name, first_line(result.message));
+    if (result.outcome == Outcome::not_run) reasons_[result.not_run_reason].add(result);
+    if (result.outcome == Outcome::failed_as_known) known_[result.tracker].add(result);
     if (result.outcome == Outcome::type_absent && absent_example_.empty())
         absent_example_ = fmt::format("{}: {}", result.name, result.message);
     if (!result.kernel.empty() && result.outcome != Outcome::not_run) ++kernels_[result.kernel];
@@ -38,10 +41,15 @@ bool Ledger::of_refusals_alone() const {
     return !rules_.of_list && asked_ > 0 && count(Outcome::refused_as_predicted) == asked_;
 }
 
+/// Results that were not run and that nobody has listed one by one.
+std::int64_t Ledger::within_budget() const {
+    const auto waived = reasons_.find(NotRunReason::waived);
+    return count(Outcome::not_run) - (waived == reasons_.end() ? 0 : waived->second.count);
+}
+
 bool Ledger::red() const {
     return failed() || !objections_.empty() || reasons_.contains(NotRunReason::none) || interrupted() ||
-           count(Outcome::not_run) > rules_.not_run_budget ||
-           (rules_.strict && count(Outcome::type_absent) > 0);
+           within_budget() > rules_.not_run_budget || (rules_.strict && count(Outcome::type_absent) > 0);
 }
 
 std::string Ledger::text() const {
@@ -60,6 +68,9 @@ std::string Ledger::text() const {
     for (const auto& [reason, results] : reasons_)
         line += fmt::format("not run because of {}: {}, for example {}\n", to_string(reason), results.count,
                             visible_line(results.example));
+    for (const auto& [tracker, results] : known_)
+        line += fmt::format("failed as known by {}: {}, for example {}\n", visible_line(tracker),
+                            results.count, visible_line(results.example));
     if (const auto absent = count(Outcome::type_absent); absent > 0)
         line += fmt::format("type absent: {}, for example {}{}\n", absent, visible_line(absent_example_),
                             rules_.strict ? "" : "; --strict makes this red");
@@ -78,12 +89,13 @@ std::string Ledger::verdict() const {
     if (const auto after = reasons_.find(NotRunReason::after_failure); after != reasons_.end())
         return fmt::format("RED: ended at the first red case, {} were not run (--fail-fast)",
                            after->second.count);
-    if (executed() == 0 && !failed() && !of_refusals_alone())
+    if (is_empty() && !failed())
         return fmt::format("RED: nothing was executed{}",
-                           rules_.of_list && count(Outcome::refused_as_predicted) == asked_ && asked_ > 0
+                           executed() > 0 ? ", apart from what is known to fail"
+                           : rules_.of_list && count(Outcome::refused_as_predicted) == asked_ && asked_ > 0
                                ? ", every kernel that was asked for is refused"
                                : "");
-    if (const auto not_run = count(Outcome::not_run); not_run > rules_.not_run_budget)
+    if (const auto not_run = within_budget(); not_run > rules_.not_run_budget)
         return fmt::format("RED: {} were not run, the budget is {}{}", not_run, rules_.not_run_budget,
                            failed() || reasons_.contains(NotRunReason::none)
                                ? ""

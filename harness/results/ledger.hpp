@@ -14,7 +14,7 @@ namespace fmha::harness {
 
 /// The content that a green run may have.
 struct LedgerRules {
-    std::int64_t not_run_budget = 0; ///< how many results may be not_run
+    std::int64_t not_run_budget = 0; ///< how many results may be not_run, beside those that are waived
     bool strict = false;             ///< no result may be type_absent
     bool of_list =
         false; ///< kernels of a list are asked for: refusals alone are not what a run of them is for
@@ -39,8 +39,8 @@ class Ledger {
     /// Something is in it that no further result makes up for.
     bool red() const;
 
-    /// Not red, and something was executed, or refusals were all that was asked for.
-    bool green() const { return !red() && (executed() > 0 || of_refusals_alone()); }
+    /// Not red, and something was executed that is not known to fail, or refusals were all that was asked for.
+    bool green() const { return !red() && !is_empty(); }
 
     /// A reason beside the results that makes the run red: a sentence.
     void object(std::string sentence) { objections_.push_back(std::move(sentence)); }
@@ -54,17 +54,23 @@ class Ledger {
   private:
     bool failed() const;
     bool of_refusals_alone() const;
+    /// Nothing in it could have been green by itself.
+    bool is_empty() const { return executed() == count(Outcome::failed_as_known) && !of_refusals_alone(); }
+    std::int64_t within_budget() const;
 
     LedgerRules rules_;
     std::vector<std::string> objections_;
     std::int64_t asked_ = 0;
     std::array<std::int64_t, EnumTable<Outcome>::names.size()> counts_{};
-    struct NotRun {
+    struct Group {
         std::int64_t count = 0;
         std::string example; ///< name and message of the first
+
+        void add(const CaseResult& result);
     };
-    std::map<NotRunReason, NotRun> reasons_;
-    std::string absent_example_; ///< name and message of the first of an absent type
+    std::map<NotRunReason, Group> reasons_;
+    std::map<std::string, Group> known_; ///< failures by tracker
+    std::string absent_example_;         ///< name and message of the first of an absent type
     std::map<std::string, std::int64_t> kernels_;
 };
 

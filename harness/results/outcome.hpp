@@ -18,6 +18,8 @@ enum class Outcome : std::uint8_t {
     not_run,              ///< for a stated reason
     crashed,              ///< the process that ran it died
     timed_out,
+    failed_as_known,    ///< failed, and an entry of --waivers says so
+    passed_unexpectedly ///< green, and an entry of --waivers says that it fails
 };
 
 /// Why something was not run. The list is closed: a reason that is not here is a failure.
@@ -30,12 +32,19 @@ enum class NotRunReason : std::uint8_t {
     interrupted,   ///< the run was stopped before it finished; never within a budget
     after_failure, ///< the run ended at an earlier case that made it red (--fail-fast)
     no_device,     ///< every device that it could run on was lost in the course of the run
+    waived,        ///< an entry of --waivers says that it crashes or hangs; beside the budget
 };
 
 /// The outcomes that leave a run green that is not strict.
 constexpr bool is_green(Outcome outcome) {
     return outcome == Outcome::passed || outcome == Outcome::refused_as_predicted ||
-           outcome == Outcome::type_absent || outcome == Outcome::not_run;
+           outcome == Outcome::type_absent || outcome == Outcome::not_run ||
+           outcome == Outcome::failed_as_known;
+}
+
+/// The outcomes in which nothing was found wrong with the numbers of a kernel.
+constexpr bool is_pass(Outcome outcome) {
+    return outcome == Outcome::passed || outcome == Outcome::passed_unexpectedly;
 }
 
 /// The outcomes that say something about a kernel or about a refusal.
@@ -56,7 +65,7 @@ namespace fmha {
 template <>
 struct EnumTable<harness::Outcome> {
     using enum harness::Outcome;
-    static constexpr std::array<EnumName<harness::Outcome>, 9> names{
+    static constexpr std::array<EnumName<harness::Outcome>, 11> names{
         {{passed, "passed"},
          {failed, "failed"},
          {mistrusted, "mistrusted"},
@@ -65,21 +74,24 @@ struct EnumTable<harness::Outcome> {
          {type_absent, "type_absent"},
          {not_run, "not_run"},
          {crashed, "crashed"},
-         {timed_out, "timed_out"}}};
+         {timed_out, "timed_out"},
+         {failed_as_known, "failed_as_known"},
+         {passed_unexpectedly, "passed_unexpectedly"}}};
     static constexpr auto& aliases = no_aliases<harness::Outcome>;
 };
 
 template <>
 struct EnumTable<harness::NotRunReason> {
     using enum harness::NotRunReason;
-    static constexpr std::array<EnumName<harness::NotRunReason>, 8> names{{{none, "none"},
+    static constexpr std::array<EnumName<harness::NotRunReason>, 9> names{{{none, "none"},
                                                                            {target_cannot, "target_cannot"},
                                                                            {no_memory, "no_memory"},
                                                                            {too_much_work, "too_much_work"},
                                                                            {not_built, "not_built"},
                                                                            {interrupted, "interrupted"},
                                                                            {after_failure, "after_failure"},
-                                                                           {no_device, "no_device"}}};
+                                                                           {no_device, "no_device"},
+                                                                           {waived, "waived"}}};
     static constexpr auto& aliases = no_aliases<harness::NotRunReason>;
 };
 

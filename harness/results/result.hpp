@@ -66,7 +66,8 @@ struct CaseResult {
     std::string chosen; ///< the one among them that the result is about: the others were planned around it
     Outcome outcome = Outcome::not_run;
     NotRunReason not_run_reason = NotRunReason::none;
-    std::string message;       ///< one sentence: why, for every outcome but passed
+    std::string message; ///< one sentence: why, for every outcome but passed
+    std::string tracker; ///< of the entry of --waivers that made the outcome what it is; empty for others
     std::optional<int> device; ///< number of the GPU that it ran on; absent on the processor
     std::vector<GateVerdict> gates;
     std::vector<Deviation> worst;  ///< at most ten, worst first

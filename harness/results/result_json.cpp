@@ -124,6 +124,7 @@ Json to_json(const CaseResult& r) {
                 {"seconds", number(r.seconds)}};
     if (!r.maps.empty()) object["maps"] = std::move(maps);
     if (!r.smaller.empty()) object["smaller"] = r.smaller;
+    if (!r.tracker.empty()) object["tracker"] = r.tracker;
     if (r.device) object["device"] = *r.device;
     return object;
 }
@@ -189,6 +190,7 @@ CaseResult result_from_json(const Json& object) {
         r.numerics = object.at("numerics").get<std::string>();
         r.reproduce = object.at("reproduce").get<std::string>();
         r.smaller = object.value("smaller", std::string());
+        r.tracker = object.value("tracker", std::string());
         if (object.contains("device")) r.device = object.at("device").get<int>();
         r.rows = object.at("rows").get<std::int64_t>();
         r.elements = object.at("elements").get<std::int64_t>();

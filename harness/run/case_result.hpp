@@ -2,6 +2,7 @@
 
 #include "harness/cases/case.hpp"
 #include "harness/results/result.hpp"
+#include "harness/run/waivers.hpp"
 #include "harness/run/worker_pool.hpp"
 #include "kernels/arch/arch.hpp"
 
@@ -22,11 +23,12 @@ struct CaseRunOptions {
     std::string cases_root; ///< for the same command, when it is not the usual one
     std::string arch_dir;   ///< for the same command, when it is given; `archs` are its architectures
     std::optional<arch::ArchSet> archs{};
-    int repeats = 0;               ///< 0 = the case's own number
-    int warm_up = 0;               ///< launches beside them
-    int reference_threads = 1;     ///< at most; fewer where `memory_limit` is short
-    std::int64_t memory_limit = 0; ///< bytes (of Family::bytes) above which a case is not run; 0 = none
-    double work_limit = 0.0;       ///< floating-point operations above which a case is not run; 0 = none
+    int repeats = 0;                  ///< 0 = the case's own number
+    int warm_up = 0;                  ///< launches beside them
+    int reference_threads = 1;        ///< at most; fewer where `memory_limit` is short
+    std::int64_t memory_limit = 0;    ///< bytes (of Family::bytes) above which a case is not run; 0 = none
+    double work_limit = 0.0;          ///< floating-point operations above which a case is not run; 0 = none
+    const Waivers* waivers = nullptr; ///< of the run, which they outlive; null without --waivers
 };
 
 /// How often each kernel of a case is launched.

@@ -213,14 +213,26 @@ Outputs exchanged_outputs(CaseData& data, KernelFamily stage) {
     return outputs;
 }
 
-CaseResult not_built_result(const CaseResult& blank, const Case& c, const Candidate& candidate,
-                            const CaseRunOptions& options) {
+/// The result of a candidate, without an outcome.
+CaseResult of_candidate(const CaseResult& blank, const Case& c, const Candidate& candidate,
+                        const CaseRunOptions& options) {
     CaseResult result = blank;
     result.kernel = candidate.name();
     result.chosen = candidate.chosen;
+    result.reproduce = reproducing_command(c, options, candidate.chosen);
+    return result;
+}
+
+/// The entry of --waivers because of which kernels (CaseResult::kernel) are not launched on a case; nullptr where there is none.
+const Waiver* forbidden(const CaseRunOptions& options, const Case& c, const std::string& kernels) {
+    return options.waivers == nullptr ? nullptr : options.waivers->forbids(c.id, kernels);
+}
+
+CaseResult not_built_result(const CaseResult& blank, const Case& c, const Candidate& candidate,
+                            const CaseRunOptions& options) {
+    CaseResult result = of_candidate(blank, c, candidate, options);
     result.not_run_reason = NotRunReason::not_built;
     result.message = candidate.not_built()->not_built;
-    result.reproduce = reproducing_command(c, options, candidate.chosen);
     return result;
 }
 
@@ -321,9 +333,16 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
         return std::vector{blank};
     };
 
+    if (const Waiver* waiver = forbidden(options, c, "")) return {waived_result(blank, *waiver)};
     auto candidates = candidates_of(blank, family, c, source, options);
     if (!candidates) return only_blank();
     std::vector<CaseResult> results;
+    std::erase_if(*candidates, [&](const Candidate& candidate) {
+        const Waiver* waiver = forbidden(options, c, candidate.name());
+        if (waiver != nullptr)
+            results.push_back(waived_result(of_candidate(blank, c, candidate, options), *waiver));
+        return waiver != nullptr;
+    });
     const auto not_built = [](const Candidate& candidate) { return candidate.not_built() != nullptr; };
     for (const Candidate& candidate : *candidates)
         if (not_built(candidate)) results.push_back(not_built_result(blank, c, candidate, options));
@@ -348,10 +367,7 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
 
     for (const Candidate& candidate : *candidates) {
         const system::Stopwatch kernel_watch;
-        CaseResult result = blank;
-        result.kernel = candidate.name();
-        result.chosen = candidate.chosen;
-        result.reproduce = reproducing_command(c, options, candidate.chosen);
+        CaseResult result = of_candidate(blank, c, candidate, options);
         judge_candidate(result, {c, *tensors, oracles, options}, candidate);
         result.reference_seconds += agreement_seconds;
         // Time spent for all of them is the first one's.

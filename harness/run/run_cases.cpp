@@ -95,6 +95,7 @@ class CaseRun {
     }
 
     void settle(std::size_t i, std::vector<CaseResult> results) {
+        judge_known(results);
         // A case that had no memory may have it when the run is continued.
         const bool settled = std::ranges::none_of(results, [](const CaseResult& result) {
             return result.not_run_reason == NotRunReason::no_memory ||
@@ -122,10 +123,13 @@ class CaseRun {
             results = {lost_result(cases_[i], options_.of_case, {end.kind, all_devices_lost()})};
         else
             results = on_device(end.place, {lost_result(cases_[i], of_case(end.place), end)});
-        if (end.killed_from_outside)
-            keep(i, std::move(results));
-        else
-            settle(i, std::move(results));
+        if (!end.killed_from_outside) return settle(i, std::move(results));
+        judge_known(results);
+        keep(i, std::move(results));
+    }
+
+    void judge_known(std::vector<CaseResult>& results) const {
+        if (options_.of_case.waivers != nullptr) options_.of_case.waivers->judge(results);
     }
 
     void keep(std::size_t i, std::vector<CaseResult> results) {

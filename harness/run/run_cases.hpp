@@ -27,7 +27,7 @@ struct RunOptions {
     std::function<void(const std::string& sentence)> on_device_lost{};
 };
 
-/// The results of all `cases`, in their order, however the cases are shared among processes. Processes are dealt out to the
+/// The results of all `cases`, in their order, as the entries of --waivers judge them, however the cases are shared among processes. Processes are dealt out to the
 /// devices of `target` in turns, and each takes the next case when it is free. A device that cannot be opened three times running
 /// gets no more cases; those that no device is left for have a result that says so. A case that was not
 /// finished when `interrupt` came has a result that says so. With a `journal`, cases that it holds are not run again, and

@@ -125,6 +125,7 @@ std::string ending(const CaseResult& result) {
     switch (result.outcome) {
     case Outcome::passed:
     case Outcome::refused_as_predicted:
+    case Outcome::passed_unexpectedly:
         return "green";
     case Outcome::refused_unexpectedly:
         return result.message.starts_with("no complete plan") ? refusal_reason(result)
@@ -133,6 +134,7 @@ std::string ending(const CaseResult& result) {
     case Outcome::not_run:
         return "not run: " + short_line(result.message);
     case Outcome::failed:
+    case Outcome::failed_as_known:
     case Outcome::mistrusted:
     case Outcome::crashed:
     case Outcome::timed_out:

@@ -33,7 +33,7 @@ void shrink_red(std::vector<CaseResult>& results, std::span<const Case> cases, c
     std::int64_t done = 0;
     for (CaseResult& result : results) {
         if (done == red.most || (red.options.stop && red.options.stop())) return;
-        if (is_green(result.outcome)) continue;
+        if (is_green(result.outcome) || is_pass(result.outcome)) continue;
         const auto c = std::ranges::find(cases, result.name, &Case::id);
         if (c == cases.end()) continue;
         result.smaller = smaller_text(result, *c, source, run, red);

@@ -20,7 +20,8 @@ struct Recording::Statements {
               "INSERT INTO result(run, name, nth, kernel, family, tier, labels, about, outcome, reason, "
               "message, "
               "pattern, numerics, reproduce, worst, rows, elements, sampled, seed, kernel_seconds, "
-              "reference_seconds, seconds, device) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")),
+              "reference_seconds, seconds, device, tracker) VALUES "
+              "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")),
           margin(database.prepare("INSERT INTO margin VALUES (?,?,?,?,?,?,?,?)")),
           time(database.prepare("INSERT OR REPLACE INTO time VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")),
           resource(database.prepare("INSERT OR REPLACE INTO resource VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")),
@@ -88,7 +89,7 @@ void Recording::write(const std::string& name, std::span<const CaseResult> resul
                   word(Json(r.labels).dump()), word(r.about), to_string(r.outcome),
                   to_string(r.not_run_reason), word(r.message), word(r.pattern), word(r.numerics),
                   word(r.reproduce), worst.dump(), r.rows, r.elements, r.sampled, r.seed, r.kernel_seconds,
-                  r.reference_seconds, r.seconds, r.device)
+                  r.reference_seconds, r.seconds, r.device, r.tracker)
             .run();
         const std::int64_t row = store_.database().last_row();
         std::int64_t gate_number = 0;

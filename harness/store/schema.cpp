@@ -82,6 +82,14 @@ CREATE VIEW results AS
   SELECT run.run, run.started, run.commit_id, run.target, run.arch, n.text AS name, k.text AS kernel,
          f.text AS family, outcome, reason, m.text AS message, kernel_seconds, result.seconds, result, device
   FROM result JOIN run USING (run) JOIN word n ON n.id = name JOIN word k ON k.id = kernel
+  JOIN word f ON f.id = family JOIN word m ON m.id = message;)",
+    // The tracker of a result that an entry of --waivers is about.
+    R"(ALTER TABLE result ADD COLUMN tracker TEXT NOT NULL DEFAULT '';
+DROP VIEW IF EXISTS results;
+CREATE VIEW results AS
+  SELECT run.run, run.started, run.commit_id, run.target, run.arch, n.text AS name, k.text AS kernel,
+         f.text AS family, outcome, reason, tracker, m.text AS message, kernel_seconds, result.seconds, result, device
+  FROM result JOIN run USING (run) JOIN word n ON n.id = name JOIN word k ON k.id = kernel
   JOIN word f ON f.id = family JOIN word m ON m.id = message;)"};
 
 } // namespace

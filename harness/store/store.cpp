@@ -107,8 +107,8 @@ std::vector<CaseResult> Store::results(const std::string& id) const {
     auto rows = database_->prepare(
         "SELECT n.text, k.text, f.text, t.text, l.text, a.text, outcome, reason, m.text, p.text, u.text, "
         "r.text, "
-        "worst, rows, elements, sampled, seed, kernel_seconds, reference_seconds, result.seconds, device, "
-        "result "
+        "worst, rows, elements, sampled, seed, kernel_seconds, reference_seconds, result.seconds, tracker, "
+        "device, result "
         "FROM result JOIN run USING (run) JOIN word n ON n.id = name JOIN word k ON k.id = kernel "
         "JOIN word f ON f.id = family JOIN word t ON t.id = tier JOIN word l ON l.id = labels "
         "JOIN word a ON a.id = about JOIN word m ON m.id = message JOIN word p ON p.id = pattern "
@@ -134,6 +134,7 @@ std::vector<CaseResult> Store::results(const std::string& id) const {
         result.seed = static_cast<std::uint64_t>(rows.integer(column++));
         for (double* seconds : {&result.kernel_seconds, &result.reference_seconds, &result.seconds})
             *seconds = rows.real(column++);
+        result.tracker = rows.text(column++);
         if (const int device = column++; !rows.null(device))
             result.device = static_cast<int>(rows.integer(device));
         read_margins(rows.integer(column), result, margins);

@@ -12,6 +12,7 @@ enum class Ours { right, wrong, declined, not_run };
 Ours ours_of(const harness::CaseResult& result) {
     switch (result.outcome) {
     case Outcome::passed:
+    case Outcome::passed_unexpectedly:
         return Ours::right;
     case Outcome::refused_as_predicted:
     case Outcome::refused_unexpectedly:

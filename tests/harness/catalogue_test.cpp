@@ -180,6 +180,20 @@ TEST_F(LedgerTest, SumsToTheList) {
     EXPECT_EQ(std::ranges::count(ledger.lines(), '\n'), std::ssize(list_));
 }
 
+// --waivers: it is no kernel that is green, and none that makes the run red.
+TEST_F(LedgerTest, ListsAKnownFailureWithItsTracker) {
+    auto results = good();
+    const auto known = std::ranges::find(results, Outcome::passed, &CaseResult::outcome);
+    known->outcome = Outcome::failed_as_known;
+    known->tracker = "#17";
+    const CatalogueLedger ledger = of(results);
+    EXPECT_TRUE(ledger.complete());
+    EXPECT_EQ(ledger.count(Account::listed), 1);
+    EXPECT_THAT(ledger.lines(), HasSubstr(known->kernel + "\tlisted\tfailed_as_known: #17\n"));
+    known->outcome = Outcome::passed_unexpectedly;
+    EXPECT_FALSE(of(results).complete());
+}
+
 TEST_F(LedgerTest, NamesAKernelThatWasDropped) {
     for (const bool refused : {false, true}) {
         auto results = good();

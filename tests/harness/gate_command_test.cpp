@@ -131,6 +131,17 @@ TEST(Gate, ANewCaseMustBeGreen) {
     EXPECT_THAT(add_case(Outcome::failed).out, HasSubstr("not_green   fwd/new\n"));
 }
 
+// The file of --waivers is where it was accepted.
+TEST(Gate, AKnownFailureIsGreenAndAnUnexpectedPassIsRed) {
+    const auto with = [](Outcome outcome) {
+        return gate_after([outcome](Findings& f) { f.results[3].outcome = outcome; });
+    };
+    EXPECT_EQ(with(Outcome::failed_as_known).code, 0);
+    const Ran ran = with(Outcome::passed_unexpectedly);
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("not_green   fwd/case3\n              passed -> passed_unexpectedly"));
+}
+
 TEST(Gate, ALostCaseIsRed) {
     const Ran ran = gate_after([](Findings& f) { f.results.erase(f.results.begin() + 12); });
     EXPECT_EQ(ran.code, 1);

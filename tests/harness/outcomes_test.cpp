@@ -221,14 +221,14 @@ TEST(Ledger, AskedIsTheSumOfAllOutcomes) {
         ledger.add(with(entry.value, "k", NotRunReason::target_cannot));
     std::int64_t sum = 0;
     for (const auto& entry : EnumTable<Outcome>::names) sum += ledger.count(entry.value);
-    EXPECT_EQ(ledger.asked(), 9);
+    EXPECT_EQ(ledger.asked(), 11);
     EXPECT_EQ(sum, ledger.asked());
-    EXPECT_EQ(ledger.executed(), 5); // all but not_run, type_absent and refusals
+    EXPECT_EQ(ledger.executed(), 7); // all but not_run, type_absent and refusals
 }
 
 TEST(Ledger, OneOfTheseIsRed) {
     for (const Outcome bad : {Outcome::failed, Outcome::mistrusted, Outcome::refused_unexpectedly,
-                              Outcome::crashed, Outcome::timed_out}) {
+                              Outcome::crashed, Outcome::timed_out, Outcome::passed_unexpectedly}) {
         Ledger ledger;
         ledger.add(with(Outcome::passed));
         EXPECT_TRUE(ledger.green());

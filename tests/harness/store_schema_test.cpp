@@ -62,7 +62,7 @@ TEST(Store, BringsAnOldFileToTheNewestSchema) {
         const std::string file = folder / "runs.db";
         run_sql(file, first_schema);
         const Store store(file, access);
-        EXPECT_EQ(store.database().number("PRAGMA user_version"), 4);
+        EXPECT_EQ(store.database().number("PRAGMA user_version"), 5);
         const auto results = store.results("old");
         ASSERT_EQ(results.size(), 1U);
         EXPECT_EQ(results.front().name, "old@1");
@@ -136,7 +136,7 @@ TEST(Store, RefusesWhatIsNoneInASentence) {
     std::filesystem::remove_all(file);
     { const Store store(file, Access::write); }
     run_sql(file, "PRAGMA user_version = 99");
-    EXPECT_EQ(opened(), file + ": was written by a newer fmha, with schema 99; this one knows 4");
+    EXPECT_EQ(opened(), file + ": was written by a newer fmha, with schema 99; this one knows 5");
     for (const char* version : {"0", "-3"}) {
         run_sql(file, std::string("PRAGMA user_version = ") + version);
         for (const Access access : {Access::read, Access::write})
