@@ -16,6 +16,12 @@ void* made(const Device& device, Status (DeviceRuntime::*make)(void*&), std::str
     return handle;
 }
 
+/// What a synchronisation reports is the fault of `work`, whatever the runtime calls it.
+void require_done(const DeviceRuntime& runtime, Status status, std::string_view work) {
+    if (!status.ok())
+        throw DeviceLost(fmt::format("{} failed: {} ({})", work, runtime.describe(status.code), status.code));
+}
+
 } // namespace
 
 void require(const DeviceRuntime& runtime, Status status, const std::string& what) {
@@ -32,7 +38,9 @@ Device::Device(DeviceRuntime& runtime, int index)
     int count = 0;
     require(runtime, runtime.device_count(count), "counting devices");
     if (index < 0 || index >= count)
-        throw DeviceError(fmt::format("there is no device {}; allowed: 0 to {}", index, count - 1));
+        throw DeviceError(count == 0
+                              ? fmt::format("there is no device {}, and no other", index)
+                              : fmt::format("there is no device {}; allowed: 0 to {}", index, count - 1));
     require(runtime, runtime.set_device(index), fmt::format("selecting {}", text_));
     require(runtime, runtime.properties(index, properties_), fmt::format("describing {}", text_));
     text_ = fmt::format("device {} ({}, {})", index, properties_.name, properties_.arch);
@@ -48,10 +56,7 @@ DeviceStream::DeviceStream(const Device& device)
     : handle_(device.runtime(), made(device, &DeviceRuntime::create_stream, "a stream")) {}
 
 void wait_for(DeviceRuntime& runtime, void* stream) {
-    const Status status = runtime.synchronise_stream(stream);
-    if (!status.ok())
-        throw DeviceLost(fmt::format("the kernels or copies of a stream failed: {} ({})",
-                                     runtime.describe(status.code), status.code));
+    require_done(runtime, runtime.synchronise_stream(stream), "the kernels or copies of a stream");
 }
 
 void DeviceStream::synchronise() const {
@@ -110,7 +115,8 @@ void Event::record(void* stream) {
 }
 
 void Event::synchronise() const {
-    require(handle_.runtime(), handle_.runtime().synchronise_event(handle_.get()), "waiting for an event");
+    require_done(handle_.runtime(), handle_.runtime().synchronise_event(handle_.get()),
+                 "the kernels or copies before an event");
 }
 
 double Event::seconds_since(const Event& start) const {

@@ -108,8 +108,9 @@ class Event {
     void record(const DeviceStream& stream) { record(stream.handle()); }
     /// `stream` is a handle of the runtime, nullptr its default stream.
     void record(void* stream);
+    /// Returns when everything before the event in its stream is done. A failure is that of a kernel, hence DeviceLost.
     void synchronise() const;
-    /// Between two recorded events that are done.
+    /// Seconds between two recorded events that are done.
     double seconds_since(const Event& start) const;
 
   private:

@@ -82,9 +82,7 @@ targets::Elements HipKernel::elements(const Shape& shape, const LengthArrays& le
     fetch(here.seqlen_k, shape.batch);
     fetch(here.cu_seqlen_q, shape.batch + 1);
     fetch(here.cu_seqlen_k, shape.batch + 1);
-    if (!copies.empty())
-        require(runtime, runtime.synchronise_stream(stream.handle),
-                "waiting for the lengths of the sequences");
+    if (!copies.empty()) wait_for(runtime, stream.handle);
     return targets::Elements::of(shape, here);
 }
 

@@ -164,6 +164,10 @@ TEST(Device, WhateverASynchronisationReportsIsAKernelsFault) {
     runtime.loss = Status{1, Fault::other};
     const DeviceStream stream(Device(runtime, 0));
     EXPECT_THROW(stream.synchronise(), DeviceLost);
+    NiceMock<MockRuntime> other;
+    ON_CALL(other, device_count(_)).WillByDefault(DoAll(SetArgReferee<0>(1), Return(Status{})));
+    ON_CALL(other, synchronise_event(_)).WillByDefault(Return(Status{1, Fault::other}));
+    EXPECT_THROW(Event(Device(other, 0)).synchronise(), DeviceLost);
 }
 
 TEST(Device, OneThatDoesNotExist) {
@@ -171,6 +175,8 @@ TEST(Device, OneThatDoesNotExist) {
     runtime.devices = 2;
     EXPECT_EQ(sentence_of<DeviceError>([&] { Device(runtime, 2); }), "there is no device 2; allowed: 0 to 1");
     EXPECT_THROW(Device(runtime, -1), DeviceError);
+    runtime.devices = 0;
+    EXPECT_EQ(sentence_of<DeviceError>([&] { Device(runtime, 0); }), "there is no device 0, and no other");
 }
 
 TEST(Buffer, StaysInsideItself) {

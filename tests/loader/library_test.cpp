@@ -217,5 +217,23 @@ TEST(Kernel, RefusesWhatItCannotCompute) {
     EXPECT_EQ(runtime.last_shape().blocks, 0U) << "nothing to compute, nothing launched";
 }
 
+// Whether a null tensor has elements is read from lengths on the device, behind the kernels before.
+TEST(Kernel, AFaultBeforeItIsNotItsOwn) {
+    const Build build;
+    FakeRuntime runtime;
+    const Device device(runtime, 0);
+    KernelLibrary library(build.open(), device);
+    const auto instance = library.load(kernel(DataType::fp16), "named");
+    const Problem problem(instance->config().signature);
+    FwdArgs args = problem.args;
+    DeviceBuffer no_keys(device, 2 * sizeof(std::int32_t));
+    no_keys.fill(DeviceStream(device), 0);
+    args.lengths.seqlen_k = reinterpret_cast<const std::int32_t*>(no_keys.data());
+    args.k.data = args.v.data = nullptr;
+    EXPECT_NO_THROW(instance->launch(args, {}));
+    runtime.loss = Status{1, Fault::other};
+    EXPECT_THAT(sentence_of<DeviceLost>([&] { instance->launch(args, {}); }), HasSubstr("fakeError1 (1)"));
+}
+
 } // namespace
 } // namespace fmha::loader::test
