@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -40,17 +41,29 @@ std::string cuda_version(int packed) {
     return fmt::format("{}.{}", packed / 1000, packed % 1000 / 10);
 }
 
-std::string no_driver(DeviceRuntime& runtime) {
-    return runtime.platform() == "nvidia" ? "no device: there is no NVIDIA driver"
-                                          : "no device: HIP finds no AMD GPU (is the amdgpu driver loaded, "
-                                            "and is this user in the groups "
-                                            "render and video?)";
+bool on_nvidia(const DeviceRuntime& runtime) {
+    return runtime.platform() == "nvidia";
 }
 
-/// Empty when no folder has it.
+std::string no_driver(const DeviceRuntime& runtime) {
+    return on_nvidia(runtime) ? "no device: there is no NVIDIA driver"
+                              : "no device: HIP finds no AMD GPU (is the amdgpu driver loaded, and is this "
+                                "user in the groups render and video?)";
+}
+
+/// Only CUDA's versions are packed in a way that people read.
+std::string old_driver(const DeviceRuntime& runtime, const RuntimeVersions& versions) {
+    if (!on_nvidia(runtime))
+        return "driver too old: amdgpu is older than the ROCm that this plugin was built with";
+    return fmt::format("driver too old: it supports CUDA {}, this plugin was built with CUDA {}",
+                       cuda_version(versions.driver), cuda_version(versions.runtime));
+}
+
+/// Empty when no folder that this user may read has it.
 fs::path find_plugin(const std::vector<fs::path>& folders, const std::string& platform) {
+    std::error_code unreadable;
     for (const fs::path& folder : folders)
-        if (fs::path file = folder / plugin_file(platform); fs::exists(file)) return file;
+        if (fs::path file = folder / plugin_file(platform); fs::exists(file, unreadable)) return file;
     return {};
 }
 
@@ -100,9 +113,7 @@ int count_devices(DeviceRuntime& runtime) {
         RuntimeVersions versions;
         if (const Status asked = runtime.versions(versions); !asked.ok() || versions.driver == 0)
             throw DeviceError(no_driver(runtime));
-        throw DeviceError(
-            fmt::format("driver too old: it supports CUDA {}, this plugin was built with CUDA {}",
-                        cuda_version(versions.driver), cuda_version(versions.runtime)));
+        throw DeviceError(old_driver(runtime, versions));
     }
     if (status.fault == Fault::no_device || (status.ok() && count == 0))
         throw DeviceError(no_driver(runtime));
@@ -156,17 +167,12 @@ DeviceRuntime& open_runtime(const std::vector<fs::path>& folders) {
             reasons.push_back(fmt::format("{}: {}", platform, error.what()));
         }
     }
-    if (reasons.empty()) {
-        std::string searched;
-        for (const fs::path& folder : folders) searched += (searched.empty() ? "" : ", ") + folder.string();
-        throw DeviceError(
-            fmt::format("no plugin: neither {} nor {} is in {} (they are built where HIP's headers "
-                        "are found; FMHA_HIP_PLUGIN_DIR names another folder)",
-                        plugin_file("amd"), plugin_file("nvidia"), searched));
-    }
-    std::string all;
-    for (const std::string& reason : reasons) all += (all.empty() ? "" : "; ") + reason;
-    throw DeviceError(all);
+    if (!reasons.empty()) throw DeviceError(fmt::format("{}", fmt::join(reasons, "; ")));
+    std::vector<std::string> searched;
+    for (const fs::path& folder : folders) searched.push_back(folder.string());
+    throw DeviceError(fmt::format("no plugin: neither {} nor {} is in {} (they are built where HIP's headers "
+                                  "are found; FMHA_HIP_PLUGIN_DIR names another folder)",
+                                  plugin_file("amd"), plugin_file("nvidia"), fmt::join(searched, ", ")));
 }
 
 } // namespace fmha::loader

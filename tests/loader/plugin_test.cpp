@@ -48,6 +48,14 @@ TEST(Plugin, IsMissing) {
                       HasSubstr(none.folders().front().string()), HasSubstr("FMHA_HIP_PLUGIN_DIR")));
 }
 
+TEST(Plugin, IsNotInAFolderThatCannotBeReached) {
+    const system::TemporaryDirectory folder;
+    const fs::path loop = folder.path() / "loop";
+    fs::create_symlink(loop, loop);
+    EXPECT_THAT(sentence_of([&] { open_runtime({loop}); }),
+                AllOf(HasSubstr("no plugin: neither "), HasSubstr(loop.string())));
+}
+
 TEST(Plugin, OfAnotherVersion) {
     Plugins plugins;
     plugins.put("amd", FMHA_OLD_PLUGIN);
@@ -101,11 +109,12 @@ TEST(Devices, NoneOrAnOldDriverIsASentence) {
 /// A runtime of which only the driver matters.
 class OldDriver final : public FakeRuntime {
   public:
-    explicit OldDriver(int driver) : driver_(driver) {
+    explicit OldDriver(int driver, std::string_view platform = "nvidia")
+        : driver_(driver), platform_(platform) {
         failing_call = 0;
         failure = {35, Fault::old_driver};
     }
-    std::string_view platform() const override { return "nvidia"; }
+    std::string_view platform() const override { return platform_; }
     Status versions(RuntimeVersions& out) override {
         out = {13000, driver_};
         return {};
@@ -113,6 +122,7 @@ class OldDriver final : public FakeRuntime {
 
   private:
     int driver_;
+    std::string_view platform_;
 };
 
 TEST(Devices, AnOldDriverIsToldFromNone) {
@@ -120,6 +130,9 @@ TEST(Devices, AnOldDriverIsToldFromNone) {
     EXPECT_EQ(sentence_of([&] { count_devices(old); }),
               "driver too old: it supports CUDA 12.4, this plugin was built with CUDA 13.0");
     EXPECT_EQ(sentence_of([&] { count_devices(none); }), "no device: there is no NVIDIA driver");
+    OldDriver amd(60000000, "amd");
+    EXPECT_EQ(sentence_of([&] { count_devices(amd); }),
+              "driver too old: amdgpu is older than the ROCm that this plugin was built with");
 }
 
 } // namespace
