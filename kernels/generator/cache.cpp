@@ -54,6 +54,26 @@ void create_own_folders(const fs::path& folder) {
     if (fs::create_directory(folder)) fs::permissions(folder, of_others, fs::perm_options::remove);
 }
 
+/// A new folder inside another one, which is gone at the end unless it has another name by then.
+class Draft {
+  public:
+    explicit Draft(const fs::path& folder) {
+        std::string name = (folder / "draft-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr) throw InputError(fmt::format("{}: cannot be created", name));
+        path_ = name;
+    }
+    Draft(const Draft&) = delete;
+    Draft& operator=(const Draft&) = delete;
+    ~Draft() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    const fs::path& path() const { return path_; }
+
+  private:
+    fs::path path_;
+};
+
 } // namespace
 
 KernelCache::KernelCache(fs::path folder) : folder_(std::move(folder)) {}
@@ -113,32 +133,26 @@ std::optional<std::int64_t> KernelCache::fetch(const std::string& key, const Com
 
 void KernelCache::store(const std::string& key, const CompiledUnit& from) const {
     const fs::path entry = place(key);
-    std::string draft = (folder_ / "draft-XXXXXX").string();
     try {
         if (fs::exists(entry)) return;
         create_own_folders(entry.parent_path());
-        if (mkdtemp(draft.data()) == nullptr) throw InputError(fmt::format("{}: cannot be created", draft));
+        const Draft draft(folder_);
         // mkdtemp leaves out everybody else, who may share this cache.
-        fs::permissions(draft,
+        fs::permissions(draft.path(),
                         fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read |
                             fs::perms::others_exec,
                         fs::perm_options::add);
-        link_or_copy(from.object, fs::path(draft) / "object");
-        link_or_copy(from.log, fs::path(draft) / "log");
-        for (const char* name : {"object", "log"})
-            fs::permissions(fs::path(draft) / name, of_others, fs::perm_options::remove);
+        link_or_copy(from.object, draft.path() / "object");
+        link_or_copy(from.log, draft.path() / "log");
         const Json about{{"sha256", system::sha256(system::read_file(from.object))},
                          {"compile_ms", from.compile_ms}};
-        const fs::path entry_file = fs::path(draft) / "entry.json";
-        system::write_file(entry_file, about.dump() + "\n");
-        fs::permissions(entry_file, of_others, fs::perm_options::remove);
-        std::error_code error;
-        fs::rename(draft, entry, error);
-        // Another process was quicker; its entry is the same.
-        if (error) fs::remove_all(draft);
+        system::write_file(draft.path() / "entry.json", about.dump() + "\n");
+        for (const char* name : {"object", "log", "entry.json"})
+            fs::permissions(draft.path() / name, of_others, fs::perm_options::remove);
+        // Where that fails another process was quicker, and its entry is the same.
+        std::error_code there_already;
+        fs::rename(draft.path(), entry, there_already);
     } catch (const fs::filesystem_error& error) {
-        std::error_code ignored;
-        fs::remove_all(draft, ignored);
         throw InputError(fmt::format("cache {}: {}", folder_.string(), error.code().message()));
     }
 }

@@ -4,6 +4,7 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/audit.hpp"
 #include "kernels/generator/build.hpp"
+#include "kernels/generator/cache.hpp"
 #include "tests/generator/catalogue.hpp"
 #include "tests/generator/fake_compiler.hpp"
 
@@ -11,7 +12,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -296,6 +299,28 @@ TEST(Build, ACacheThatCannotBeWrittenIsAWarning) {
     EXPECT_EQ(result.compiled, 8U);
     ASSERT_THAT(result.warnings, SizeIs(1));
     EXPECT_THAT(result.warnings.front(), HasSubstr("compiled kernels are not kept"));
+}
+
+// As on a full disk: names of files that are there can still be made, contents cannot be written.
+TEST(Build, ACacheWithoutRoomKeepsNoHalfOfAnEntry) {
+    const FakeCompiler fake;
+    const CompiledUnit unit{fake.folder("object"), fake.folder("log"), 7};
+    system::write_file(unit.object, "code");
+    system::write_file(unit.log, "");
+    const KernelCache cache(fake.folder("cache"));
+    const std::string key(64, 'a');
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const rlimit nothing{0, before.rlim_max};
+    const auto on_excess = std::signal(SIGXFSZ, SIG_IGN);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &nothing), 0);
+    EXPECT_THROW(cache.store(key, unit), InputError);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    std::signal(SIGXFSZ, on_excess);
+    for (const auto& entry : fs::directory_iterator(fake.folder("cache")))
+        EXPECT_EQ(entry.path().filename(), "aa") << "is a draft left behind";
+    cache.store(key, unit);
+    EXPECT_EQ(cache.fetch(key, {fake.folder("object2"), fake.folder("log2"), 0}), 7);
 }
 
 /// The only warning of a build of kernels that the cache has, which it does not take from there.
