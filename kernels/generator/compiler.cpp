@@ -52,6 +52,15 @@ std::string first_line_with(const std::string& text, std::string_view word) {
 
 constexpr auto version_time = std::chrono::seconds(60);
 
+/// The C++ library whose headers nvcc takes: that of g++. Empty without one, which nvcc says itself when it compiles.
+std::string library_of_nvcc() {
+    try {
+        return "\nlibstdc++ " + system::run_process({"g++", "-dumpfullversion"}, {.time = version_time}).out;
+    } catch (const InputError&) {
+        return {};
+    }
+}
+
 /// The compiler at a path, or nothing when the program is not one or does not run.
 std::optional<Compiler> ask(const fs::path& path) {
     Compiler compiler;
@@ -76,9 +85,7 @@ std::optional<Compiler> ask(const fs::path& path) {
         compiler.kind = CompilerKind::nvcc;
         compiler.major = static_cast<int>(*major);
         compiler.version = fmt::format("nvcc release {}", *release);
-        compiler.identity = compiler.version;
-        const auto host = system::run_process({"g++", "-dumpfullversion"}, {.time = version_time}).out;
-        compiler.identity += "\nlibstdc++ " + host;
+        compiler.identity = compiler.version + library_of_nvcc();
         return compiler;
     } catch (const InputError&) {
         return std::nullopt; // not a program of this machine

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
@@ -61,6 +62,22 @@ TEST(FindCompiler, TakesTheNewestThatKnowsTheArchitecture) {
     fs::permissions(fake.folder("bin/clang++-100"), fs::perms::owner_all);
     EXPECT_EQ(find_compiler(hardware("gfx950"), fake.places()).path.filename(), "clang++-100");
     EXPECT_EQ(find_compiler(hardware("gfx942"), fake.places()).path.filename(), "clang++-99");
+}
+
+TEST(FindCompiler, TakesNvccWhereNoHostCompilerIsOnThePath) {
+    const FakeCompiler fake;
+    const fs::path nvcc = fake.folder("nvcc");
+    system::write_file(nvcc, "#!/bin/sh\n"
+                             "case $1 in\n"
+                             "--version) echo 'Cuda compilation tools, release 13.0, V13.0.88';;\n"
+                             "--list-gpu-code) echo sm_90;;\n"
+                             "esac\n");
+    fs::permissions(nvcc, fs::perms::owner_all);
+    const std::string before = std::getenv("PATH");
+    ASSERT_EQ(setenv("PATH", fake.folder("cache").c_str(), 1), 0);
+    const std::string found = no_compiler("sm_90", {.given = nvcc});
+    ASSERT_EQ(setenv("PATH", before.c_str(), 1), 0);
+    EXPECT_EQ(found, "found " + nvcc.string());
 }
 
 TEST(Flags, AreThoseOfTheArchitecture) {
