@@ -1,6 +1,7 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 
 #include "dispatcher/types/type_classes.hpp"
+#include "kernels/programs/head_rows.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
 #include "kernels/targets/hip/family_plan.hpp"
 #include "kernels/targets/hip/plan_lds.hpp"
@@ -11,6 +12,39 @@
 
 namespace fmha::hip_target {
 namespace {
+
+std::string ws_features(const KernelConfig& config) {
+    const Signature& s = config.signature;
+    const std::string found = fmt::format(
+        "found {} of {} on {}, mode {}, V by {}, bias {}, qscale {}, {} dropout", to_string(s.family),
+        to_string(s.data_type), config.arch.view(), to_string(s.mode), to_string(s.v_layout),
+        to_string(s.bias), to_string(s.qscale), s.has_dropout ? "with" : "without");
+    if (kernels::HeadRows::serve(config))
+        return fmt::format(
+            "a warp-specialised kernel whose query heads share a tile is forward of fp16 or bf16 on "
+            "sm_90 in batch mode, V by row, without bias, scales and dropout; {}",
+            found);
+    return fmt::format(
+        "a warp-specialised kernel runs on sm_90 without dropout: forward, paged-KV or batch prefill "
+        "(linear layout) of fp16 or bf16, V by row, without scales; or forward of fp8, fp8bf16 or "
+        "fp8fp32 with qscale {} or {}; {}",
+        to_string(QScale::no_scale), to_string(QScale::pertensor), found);
+}
+
+std::string ws_tiles(const KernelConfig& config) {
+    const Tile& tile = config.algorithm.tile;
+    const GemmTriples& warp = config.algorithm.warp;
+    return fmt::format(
+        "a warp-specialised kernel has one to three teams of 64 rows (one where query heads share a tile), "
+        "and "
+        "multiplies 64 rows, a multiple of 16 columns up to 256, 16 deep (of fp8 multiples of 32 keys, at "
+        "most 128 "
+        "channels, 32 deep; over pages of paged-KV a divisor of 128 keys, of batch prefill pages of 8 keys "
+        "or more), "
+        "found {} teams, a tile of {} by {} and {} channels, instructions {}x{}x{} and {}x{}x{}",
+        config.algorithm.wave.m0, tile.m0, tile.n0, tile.n1, warp.m0, warp.n0, warp.k0, warp.m1, warp.n1,
+        warp.k1);
+}
 
 std::string describe(const KernelConfig& config, const BlockShape& plan) {
     const Tile& tile = config.algorithm.tile;
@@ -77,22 +111,13 @@ std::string describe(const KernelConfig& config, const BlockShape& plan) {
             wave.m0, wave.n0, wave.m1, wave.n1, wave.m2, wave.n2);
     }
     case PlanProblem::ws_features:
-        return "a warp-specialised kernel is forward, paged-KV or batch prefill (linear layout) with fp16 or "
-               "bf16 on "
-               "sm_90, V by row, without dropout";
+        return ws_features(config);
     case PlanProblem::rows_of_heads:
         return fmt::format("rows of several query heads share a tile on sm_90 alone, found max_seq_len_q={} "
                            "and m0={}",
                            config.algorithm.max_seq_len_q, tile.m0);
     case PlanProblem::ws_tiles:
-        return fmt::format(
-            "a warp-specialised kernel has two or three teams of 64 rows, and multiplies 64 "
-            "rows, a multiple of 16 columns up to 256 (over pages of paged-KV a divisor of 128, "
-            "of batch prefill pages of 8 keys or more), 16 deep, "
-            "found {} waves, a tile of {} "
-            "by {} and {} channels, instructions {}x{}x{} and {}x{}x{}",
-            config.algorithm.wave.m0, tile.m0, tile.n0, tile.n1, warp.m0, warp.n0, warp.k0, warp.m1, warp.n1,
-            warp.k1);
+        return ws_tiles(config);
     }
     return {};
 }

@@ -54,7 +54,7 @@ struct Unmappable {
     bool operator==(const Unmappable&) const = default;
 };
 
-/// "the rows of k have a stride of …", one sentence.
+/// "k has a stride of 24 bytes; tensor copies take multiples of 16", one sentence.
 std::string to_sentence(const Unmappable& problem);
 
 /// The property of a map that the driver would refuse.

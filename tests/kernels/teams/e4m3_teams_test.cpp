@@ -247,7 +247,9 @@ TEST(E4m3Plan, RefusesWhatHasNoRegistersOrNoLines) {
     EXPECT_NE(cannot_execute(team_kernel(problem, 2, 64, 256)), std::nullopt);
     KernelConfig in_blocks = team_kernel(problem, 2, 128, 128);
     in_blocks.signature.qscale = QScale::blockscale;
-    EXPECT_NE(cannot_execute(in_blocks), std::nullopt);
+    const std::string reason = cannot_execute(in_blocks).value_or("");
+    EXPECT_NE(reason.find("fp8bf16 or fp8fp32 with qscale none or pertensor"), std::string::npos) << reason;
+    EXPECT_NE(reason.find("qscale blockscale"), std::string::npos) << reason;
 }
 
 // Lines of keys can end where a tensor does, not where a sequence does that only the device knows.
