@@ -9,6 +9,7 @@
 #include "kernels/generator/loop_report.hpp"
 #include "kernels/generator/resources.hpp"
 #include "kernels/generator/second_opinion.hpp"
+#include "kernels/generator/unit_rates.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
 #include "kernels/targets/with_program.hpp"
 
@@ -62,7 +63,7 @@ std::string words_of(const std::vector<std::string>& command, const BuildOptions
 /// Waves that a SIMD holds; on NVIDIA warps that a quarter of a multiprocessor holds.
 std::int64_t waves_of(const built::Resources& used, const KernelConfig& config) {
     constexpr std::int64_t lanes = 32, quarters = 4;
-    if (!config.arch.view().starts_with("sm_")) return used.occupancy;
+    if (!is_nvidia(config.arch)) return used.occupancy;
     return used.occupancy * hip_target::block_shape(config).threads / (lanes * quarters);
 }
 
@@ -71,8 +72,7 @@ std::int64_t waves_of(const built::Resources& used, const KernelConfig& config) 
 bool multiplies_in_a_loop(const KernelConfig& config) {
     if (config.algorithm.pipeline == Pipeline::ws) return false;
     const MatrixProducts products = traits_of(config.signature.family).products;
-    return products == MatrixProducts::two ||
-           (products == MatrixProducts::five && !config.arch.view().starts_with("sm_"));
+    return products == MatrixProducts::two || (products == MatrixProducts::five && !is_nvidia(config.arch));
 }
 
 /// Reads the resources of a unit's kernels; returns the mistakes in their loops.

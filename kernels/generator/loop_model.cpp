@@ -158,7 +158,7 @@ LoopPaths loop_paths(std::span<const Instruction> code, const ArchName& arch, co
     if (candidates.empty()) throw InputError(fmt::format("{}: no loop holds a matrix instruction", where));
 
     std::vector<std::optional<LaneValues>> addresses(code.size());
-    if (!arch.view().starts_with("sm_")) addresses = lds_addresses(code, blocks, rates.lanes);
+    if (!is_nvidia(arch)) addresses = lds_addresses(code, blocks, rates.lanes);
     const auto instructions_of = [&](const Path& path) {
         std::vector<Instruction> all;
         for (const std::size_t b : path.blocks)

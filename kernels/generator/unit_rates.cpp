@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/scan.hpp"
+#include "kernels/targets/hip/instruction.hpp"
 
 #include <fmt/format.h>
 
@@ -247,6 +248,10 @@ InstructionCost nvidia_cost(std::string_view mnemonic, const UnitRates& rates) {
 
 } // namespace
 
+bool is_nvidia(const ArchName& arch) {
+    return hip_target::matrix_unit(arch) == hip_target::MatrixUnit::nvidia;
+}
+
 UnitRates rates_of(const ArchName& arch) {
     for (const ArchRates& row : table)
         if (row.arch == arch.view()) return row.rates;
@@ -255,8 +260,7 @@ UnitRates rates_of(const ArchName& arch) {
 
 InstructionCost cost_of(std::string_view mnemonic, std::string_view operands, const ArchName& arch,
                         const UnitRates& rates) {
-    return arch.view().starts_with("sm_") ? nvidia_cost(mnemonic, rates)
-                                          : amd_cost(mnemonic, operands, arch, rates);
+    return is_nvidia(arch) ? nvidia_cost(mnemonic, rates) : amd_cost(mnemonic, operands, arch, rates);
 }
 
 } // namespace fmha::generator

@@ -9,6 +9,9 @@
 /// How fast the units of an architecture are.
 namespace fmha::generator {
 
+/// Whether an architecture is NVIDIA's: its machine code has other words, a reader and a model of its own.
+bool is_nvidia(const ArchName& arch);
+
 /// Cycles are of one SIMD (a quarter of a multiprocessor on NVIDIA) and a whole wave.
 struct UnitRates {
     int lanes = 64;          ///< of a wave

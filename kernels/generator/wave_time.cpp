@@ -122,8 +122,8 @@ std::int64_t mean_iteration(std::span<const Instruction> path, Wave wave) {
 } // namespace
 
 std::int64_t wave_cycles(std::span<const Instruction> path, const ArchName& arch, const UnitRates& rates) {
-    return arch.view().starts_with("sm_") ? mean_iteration(path, NvidiaWave(arch, rates))
-                                          : mean_iteration(path, AmdWave(arch, rates));
+    return is_nvidia(arch) ? mean_iteration(path, NvidiaWave(arch, rates))
+                           : mean_iteration(path, AmdWave(arch, rates));
 }
 
 } // namespace fmha::generator
