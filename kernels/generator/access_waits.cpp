@@ -1,10 +1,22 @@
 #include "kernels/generator/access_waits.hpp"
 
+#include "dispatcher/types/error.hpp"
 #include "kernels/generator/scan.hpp"
 
-#include <string>
+#include <fmt/format.h>
 
 namespace fmha::generator {
+namespace {
+
+/// The number that is the instruction's only operand.
+std::int64_t left_of(const Instruction& instruction) {
+    const auto left = machine_number(instruction.operands);
+    if (!left)
+        throw InputError(fmt::format("{} {}: expected a number", instruction.mnemonic, instruction.operands));
+    return *left;
+}
+
+} // namespace
 
 AccessWait access_wait_of(const Instruction& instruction) {
     const std::string_view name = instruction.mnemonic, operands = instruction.operands;
@@ -12,12 +24,12 @@ AccessWait access_wait_of(const Instruction& instruction) {
     if (name == "s_waitcnt") {
         wait.memory = number_behind(operands, "vmcnt(");
         wait.lds = number_behind(operands, "lgkmcnt(");
-    } else if (name == "s_wait_loadcnt" || name == "s_wait_dscnt") {
-        const auto hexadecimal = operands.starts_with("0x");
-        const std::int64_t left = std::stoll(instruction.operands, nullptr, hexadecimal ? 16 : 10);
-        (name == "s_wait_dscnt" ? wait.lds : wait.memory) = left;
+    } else if (name == "s_wait_loadcnt") {
+        wait.memory = left_of(instruction);
+    } else if (name == "s_wait_dscnt") {
+        wait.lds = left_of(instruction);
     } else if (name == "s_wait_loadcnt_dscnt") {
-        const std::int64_t both = std::stoll(instruction.operands, nullptr, 16);
+        const std::int64_t both = left_of(instruction);
         wait.memory = both >> 8;
         wait.lds = both & 0x3F;
     }

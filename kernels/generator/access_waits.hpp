@@ -12,6 +12,7 @@ namespace fmha::generator {
 struct AccessWait {
     std::optional<std::int64_t> memory, lds;
 };
+/// Throws InputError for a wait whose number is none.
 AccessWait access_wait_of(const Instruction& instruction);
 
 } // namespace fmha::generator

@@ -58,17 +58,6 @@ Registers registers_of(std::string_view operand) {
     return {begin + static_cast<std::size_t>(*first), static_cast<std::size_t>(*last - *first + 1)};
 }
 
-std::optional<std::uint32_t> constant(std::string_view text) {
-    const bool negative = text.starts_with('-');
-    if (negative) text.remove_prefix(1);
-    const bool hexadecimal = text.starts_with("0x");
-    if (hexadecimal) text.remove_prefix(2);
-    std::uint32_t value = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
-    if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
-    return negative ? 0U - value : value;
-}
-
 /// Arithmetic of up to three operands. `sums`: which of them an unknown number may be added to, all lanes then have a sum with it too.
 struct Operation {
     std::string_view name;
@@ -76,6 +65,10 @@ struct Operation {
     std::uint32_t (*of)(std::uint32_t, std::uint32_t, std::uint32_t) = nullptr;
 };
 using U = std::uint32_t;
+/// What multiplications of 24 bits look at.
+constexpr U lowest_24(U x) {
+    return x & 0xFFFFFFU;
+}
 constexpr std::array operations{
     Operation{"mov_b32", 1, 1, [](U a, U, U) { return a; }},
     Operation{"accvgpr_read_b32", 1, 1, [](U a, U, U) { return a; }},
@@ -99,9 +92,9 @@ constexpr std::array operations{
     Operation{"lshl_add_u32", 3, 5, [](U a, U b, U c) { return (a << (b & 31U)) + c; }},
     Operation{"add_lshl_u32", 3, 3, [](U a, U b, U c) { return (a + b) << (c & 31U); }},
     Operation{"bfe_u32", 3, 0, [](U a, U b, U c) { return (a >> (b & 31U)) & ((1U << (c & 31U)) - 1U); }},
-    Operation{"mul_u32_u24", 2, 0, [](U a, U b, U) { return a * b; }},
+    Operation{"mul_u32_u24", 2, 0, [](U a, U b, U) { return lowest_24(a) * lowest_24(b); }},
     Operation{"mul_lo_u32", 2, 0, [](U a, U b, U) { return a * b; }},
-    Operation{"mad_u32_u24", 3, 4, [](U a, U b, U c) { return a * b + c; }},
+    Operation{"mad_u32_u24", 3, 4, [](U a, U b, U c) { return lowest_24(a) * lowest_24(b) + c; }},
     Operation{"mad_u64_u32", 3, 4, [](U a, U b, U c) { return a * b + c; }},
 };
 
@@ -179,7 +172,7 @@ class WaveState {
     }
 
     Held value_of(std::string_view operand) const {
-        if (const auto number = constant(operand)) return held(LaneValues(lanes_, *number), false);
+        if (const auto number = machine_number(operand)) return held(LaneValues(lanes_, *number), false);
         const Registers at = registers_of(operand);
         if (at.count > 0) return held_[at.first];
         return operand.find_first_of("|-.") == std::string_view::npos ? held(LaneValues(lanes_), true)

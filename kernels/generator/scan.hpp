@@ -40,4 +40,16 @@ inline std::optional<std::int64_t> number_before(std::string_view text, std::str
     return leading_number(text.substr(last_other + 1, end - (last_other + 1)));
 }
 
+/// A whole text that is a number as machine code spells it, "12", "-1" or "0x1f", in 32 bits (−1 is all ones); nullopt for any other.
+inline std::optional<std::uint32_t> machine_number(std::string_view text) {
+    const bool negative = text.starts_with('-');
+    if (negative) text.remove_prefix(1);
+    const bool hexadecimal = text.starts_with("0x");
+    if (hexadecimal) text.remove_prefix(2);
+    std::uint32_t value = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
+    return negative ? 0U - value : value;
+}
+
 } // namespace fmha::generator

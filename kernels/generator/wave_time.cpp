@@ -98,11 +98,10 @@ class NvidiaWave {
     std::array<std::int64_t, 6> arrived_{};
     Arrivals groups_;
 
-    /// "DEPBAR.LE SB0, 0x1": all groups but one. Without a number, none.
+    /// "DEPBAR.LE SB0, 0x1": all groups but one. Without a number, all.
     static std::int64_t groups_left(std::string_view operands) {
-        const auto comma = operands.find(", 0x");
-        if (comma == std::string_view::npos) return 0;
-        return std::stoll(std::string(operands.substr(comma + 2)), nullptr, 16);
+        const auto all = operands_of(operands);
+        return all.size() < 2 ? 0 : machine_number(all[1]).value_or(0);
     }
 };
 

@@ -51,6 +51,10 @@ INSTANTIATE_TEST_SUITE_P(
                "s_movk_i32 s2, 0x50\n v_mad_u64_u32 v[1:2], s[16:17], v0, s2, v[0:1]\n"
                " v_mad_u32_u24 v1, v0, s2, 16",
                "ds_read_b128 v[4:7], v1", 1, 0},
+        // Without the lines' upper bits all lanes have address 0; with them each would have a line of 128 bytes.
+        Access{"ProductsOf24Bits", "gfx942",
+               "v_lshl_or_b32 v2, v0, 24, v0\n v_mul_u32_u24_e32 v1, 1, v2\n v_lshrrev_b32_e32 v1, 17, v1",
+               "ds_read_b32 v4, v1", 1, 0},
         // Units of 16 bytes change places with a bit of the line's number: bank 0 is lane 0's and 4's, bank 4 lane 2's and 6's.
         Access{"Swizzled", "gfx942",
                "v_lshlrev_b32_e32 v1, 6, v0\n v_lshrrev_b32_e32 v2, 1, v0\n v_and_b32_e32 v2, 1, v2\n"

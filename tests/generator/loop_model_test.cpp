@@ -270,6 +270,17 @@ TEST(LoopIteration, OfRdnaHasShortWavesAndItsOwnWaits) {
     EXPECT_EQ(plain.missing_cycles, 63);
 }
 
+TEST(LoopIteration, WithAWaitForNoNumberIsRefused) {
+    for (const char* wait : {"s_wait_dscnt", "s_wait_loadcnt", "s_wait_loadcnt_dscnt"}) {
+        const auto code =
+            amd_code(fmt::format("  loop:\n    {} two\n"
+                                 "    v_wmma_f32_16x16x16_f16 v[8:15], v[0:3], v[4:7], v[8:15]\n"
+                                 "    s_cbranch_scc0 1 -> loop\n    s_endpgm",
+                                 wait));
+        EXPECT_THROW(iteration_of(loop_paths(code, "gfx1201", "k").plain, "gfx1201"), InputError) << wait;
+    }
+}
+
 TEST(LoopIteration, OfHopperIsReadFromCuobjdump) {
     const auto code = nvidia_code(R"(
     LDC R1, c[0x0][0x28]
