@@ -15,8 +15,7 @@
 namespace fmha::built {
 namespace {
 
-/// 5: loops have conflicts of banks and distances of waits. 4: warp-specialised kernels take the divisors of their items. 3: kernels for NVIDIA GPUs wait for those before them in their
-/// stream themselves (LaunchShape::overlaps).
+/// Grows with every change of the file, and of what a launch does for a kernel: its parameter, or that it may begin early.
 constexpr std::int64_t schema_version = 6;
 
 /// Numbers of an iteration, with their names.
@@ -36,6 +35,22 @@ constexpr std::array iteration_keys{
     IterationKey{"wave_cycles", &LoopIteration::wave_cycles},
     IterationKey{"lds_followed", &LoopIteration::lds_followed},
     IterationKey{"conflict_cycles", &LoopIteration::conflict_cycles},
+};
+/// Numbers of the resources, with their names.
+using ResourceKey = std::pair<std::string_view, std::int64_t Resources::*>;
+constexpr std::array resource_keys{
+    ResourceKey{"vgprs", &Resources::vgprs},
+    ResourceKey{"agprs", &Resources::agprs},
+    ResourceKey{"sgprs", &Resources::sgprs},
+    ResourceKey{"lds_bytes", &Resources::lds_bytes},
+    ResourceKey{"scratch_bytes", &Resources::scratch_bytes},
+    ResourceKey{"vgpr_spills", &Resources::vgpr_spills},
+    ResourceKey{"sgpr_spills", &Resources::sgpr_spills},
+    ResourceKey{"occupancy", &Resources::occupancy},
+    ResourceKey{"code_bytes", &Resources::code_bytes},
+    ResourceKey{"compile_ms", &Resources::compile_ms},
+    ResourceKey{"direct_copies", &Resources::direct_copies},
+    ResourceKey{"transposing_reads", &Resources::transposing_reads},
 };
 using DistanceKey = std::pair<std::string_view, Distances LoopIteration::*>;
 constexpr std::array distance_keys{
@@ -64,19 +79,9 @@ Json loop_json(const LoopModel& loop) {
 }
 
 Json resources_json(const Resources& r) {
-    Json object{{"vgprs", r.vgprs},
-                {"agprs", r.agprs},
-                {"sgprs", r.sgprs},
-                {"lds_bytes", r.lds_bytes},
-                {"scratch_bytes", r.scratch_bytes},
-                {"vgpr_spills", r.vgpr_spills},
-                {"sgpr_spills", r.sgpr_spills},
-                {"occupancy", r.occupancy},
-                {"code_bytes", r.code_bytes},
-                {"compile_ms", r.compile_ms},
-                {"direct_copies", r.direct_copies},
-                {"transposing_reads", r.transposing_reads},
-                {"matrix_instructions", r.matrix_instructions}};
+    Json object = Json::object();
+    for (const auto& [name, member] : resource_keys) object[std::string(name)] = r.*member;
+    object["matrix_instructions"] = r.matrix_instructions;
     if (r.loop) object["loop"] = loop_json(*r.loop);
     return object;
 }
@@ -169,20 +174,7 @@ LoopModel loop_from(const Json& object, const std::string& where) {
 Resources resources_from(const Json& object, const std::string& where) {
     Reader in(object, where);
     Resources r;
-    for (const auto& [key, member] :
-         {std::pair<std::string_view, std::int64_t Resources::*>{"vgprs", &Resources::vgprs},
-          {"agprs", &Resources::agprs},
-          {"sgprs", &Resources::sgprs},
-          {"lds_bytes", &Resources::lds_bytes},
-          {"scratch_bytes", &Resources::scratch_bytes},
-          {"vgpr_spills", &Resources::vgpr_spills},
-          {"sgpr_spills", &Resources::sgpr_spills},
-          {"occupancy", &Resources::occupancy},
-          {"code_bytes", &Resources::code_bytes},
-          {"compile_ms", &Resources::compile_ms},
-          {"direct_copies", &Resources::direct_copies},
-          {"transposing_reads", &Resources::transposing_reads}})
-        r.*member = in.count(key);
+    for (const auto& [name, member] : resource_keys) r.*member = in.count(name);
     const Json& instructions = in.at("matrix_instructions");
     const std::string place = in.place("matrix_instructions");
     if (!instructions.is_object())

@@ -37,7 +37,8 @@ struct Resources {
 struct BuiltKernel {
     std::string name; ///< of the catalogue
     KernelConfig config;
-    std::string symbol;                 ///< exported entry, takes FwdArgs by value
+    std::string
+        symbol; ///< exported entry; takes its program's arguments by value, of pipeline ws behind a WsLaunch
     std::optional<Resources> resources; ///< present when the build was audited
     friend bool operator==(const BuiltKernel&, const BuiltKernel&) = default;
 };
