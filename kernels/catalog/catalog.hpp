@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/profile.hpp"
@@ -15,9 +16,10 @@
 /// names.
 namespace fmha::catalog {
 
-/// A set of kernel families, one bit each.
+/// A set of kernel families, one bit each; all of them unless told otherwise.
 struct FamilySet {
-    std::uint16_t bits = 0x1FF;
+    static_assert(kernel_table.size() <= 16);
+    std::uint16_t bits = (1U << kernel_table.size()) - 1U;
 
     static constexpr FamilySet none() { return {0}; }
     static constexpr FamilySet of(KernelFamily family) {
@@ -124,7 +126,7 @@ struct RuleRow {
 /// Every rule with an id that a rule set applies, in order of application.
 std::vector<RuleRow> rules_of(RuleSet rules);
 
-/// The single-family APIs of the command: the kernel families behind an API family.
+/// The kernel families behind an API family, such as the three stages of `bwd`.
 FamilySet families_of(ApiFamily api);
 
 } // namespace fmha::catalog
