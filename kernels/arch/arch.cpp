@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <ranges>
 
 namespace fmha::arch {
 
@@ -59,13 +60,9 @@ Json parse_text(const ArchSet::File& file) {
     }
 }
 
-bool starts_with(std::string_view text, std::string_view prefix) {
-    return text.substr(0, prefix.size()) == prefix;
-}
-
 /// The schema of a file by its folder; the two rule sets of kernel tables share one.
 std::string schema_path(std::string_view path) {
-    if (!starts_with(path, "tables/")) return "schema/arch.json";
+    if (!path.starts_with("tables/")) return "schema/arch.json";
     const std::string_view rest = path.substr(7);
     const std::string_view folder = rest.substr(0, rest.find('/'));
     return fmt::format("schema/{}.json", folder == "ck" || folder == "house" ? "kernels" : folder);
@@ -74,7 +71,7 @@ std::string schema_path(std::string_view path) {
 std::map<std::string_view, std::string_view> built_in_schemas() {
     std::map<std::string_view, std::string_view> schemas;
     for (const ArchSet::File& file : ArchSet::built_in_files())
-        if (starts_with(file.path, "schema/")) schemas.emplace(file.path, file.text);
+        if (file.path.starts_with("schema/")) schemas.emplace(file.path, file.text);
     return schemas;
 }
 
@@ -105,7 +102,7 @@ ArchSet ArchSet::parse(std::span<const File> files, bool validate) {
     const auto schemas = validate ? built_in_schemas() : std::map<std::string_view, std::string_view>{};
     const auto data = std::make_shared<Data>();
     for (const File& file : files) {
-        if (starts_with(file.path, "schema/")) continue;
+        if (file.path.starts_with("schema/")) continue;
         Json document = parse_text(file);
         if (validate) {
             const auto schema = schemas.find(schema_path(file.path));
@@ -114,7 +111,7 @@ ArchSet ArchSet::parse(std::span<const File> files, bool validate) {
                     fmt::format("{}: no schema {} describes this table", file.path, schema_path(file.path)));
             check_schema(std::string(file.path), file.text, schema->second);
         }
-        if (starts_with(file.path, "tables/")) {
+        if (file.path.starts_with("tables/")) {
             data->tables.emplace(std::string(file.path), std::move(document));
             continue;
         }
@@ -202,18 +199,16 @@ const ArchTables& ArchSet::at(std::string_view name) const {
 
 Part ArchSet::table(std::string_view path) const {
     const auto found = data_->tables.find(path);
-    if (found == data_->tables.end()) {
-        std::string known;
-        for (const auto& [name, unused] : data_->tables) known += (known.empty() ? "" : ", ") + name;
-        throw InputError(fmt::format("table \"{}\" does not exist; known: {}", path, known));
-    }
+    if (found == data_->tables.end())
+        throw InputError(fmt::format("table \"{}\" does not exist; known: {}", path,
+                                     fmt::join(std::views::keys(data_->tables), ", ")));
     return {&found->second, found->first + "#"};
 }
 
 std::vector<Part> ArchSet::tables(std::string_view prefix) const {
     std::vector<Part> parts;
     for (const auto& [path, value] : data_->tables)
-        if (starts_with(path, prefix)) parts.push_back({&value, path + "#"});
+        if (path.starts_with(prefix)) parts.push_back({&value, path + "#"});
     return parts;
 }
 
