@@ -31,6 +31,17 @@ std::optional<std::string> wrong_strides(std::string_view name, const TensorView
     return std::nullopt;
 }
 
+std::optional<std::string> wrong_mode(const KernelConfig& config, const Shape& shape) {
+    if (shape.mode == config.signature.mode) return std::nullopt;
+    return fmt::format("mode is {}, the kernel runs {}", to_string(shape.mode),
+                       to_string(config.signature.mode));
+}
+
+std::optional<std::string> wrong_head(std::int64_t hdim, std::int64_t most) {
+    if (hdim <= most) return std::nullopt;
+    return fmt::format("head dimension {} exceeds the kernel's {}", hdim, most);
+}
+
 } // namespace
 
 std::optional<std::string> wrong_tensors(std::initializer_list<TypedTensor> tensors) {
@@ -45,8 +56,7 @@ std::optional<std::string> wrong_tensors(std::initializer_list<TypedTensor> tens
 
 std::optional<std::string> wrong_shape(const KernelConfig& config, const Shape& shape) {
     const Signature& s = config.signature;
-    if (shape.mode != s.mode)
-        return fmt::format("mode is {}, the kernel runs {}", to_string(shape.mode), to_string(s.mode));
+    if (auto reason = wrong_mode(config, shape)) return reason;
     if (shape.hdim_q > s.hdim_q || shape.hdim_v > s.hdim_v)
         return fmt::format("head dimensions ({}, {}) exceed the kernel's ({}, {})", shape.hdim_q,
                            shape.hdim_v, s.hdim_q, s.hdim_v);
@@ -162,7 +172,7 @@ std::optional<std::string> wrong_pool(const KernelConfig& config, const KvPlace&
     if (place.lookup != s.kv_lookup)
         return fmt::format("the look-up of pages is {}, the kernel reads {}", to_string(place.lookup),
                            to_string(s.kv_lookup));
-    const int vector = 128 / element_bits(element_types(s.data_type, fp8_flavour(config.arch)).k);
+    const int vector = 128 / element_bits(stored_types(config).k);
     if (place.layout == KvLayout::vectorized && shape.hdim_q % vector != 0)
         return fmt::format("hdim_q is {}, the vectorized layout takes multiples of {} (B-3)", shape.hdim_q,
                            vector);
@@ -193,7 +203,7 @@ std::optional<std::string> wrong_splits(const KernelConfig& config, const Partia
 } // namespace
 
 std::optional<std::string> cannot_split(const KernelConfig& config, const SplitKvArgs& args) {
-    const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
+    const ElementTypes types = stored_types(config);
     std::optional<std::string> reason = wrong_shape(config, args.shape);
     if (!reason)
         reason = wrong_lengths(args.shape, args.lengths,
@@ -215,13 +225,11 @@ std::optional<std::string> cannot_split(const KernelConfig& config, const SplitK
 std::optional<std::string> cannot_combine(const KernelConfig& config, const SplitKvArgs& args) {
     const Signature& s = config.signature;
     const Partials& partials = args.partials;
-    if (args.shape.mode != s.mode)
-        return fmt::format("mode is {}, the kernel runs {}", to_string(args.shape.mode), to_string(s.mode));
-    if (args.shape.hdim_v > s.hdim_v)
-        return fmt::format("head dimension {} exceeds the kernel's {}", args.shape.hdim_v, s.hdim_v);
+    if (auto reason = wrong_mode(config, args.shape)) return reason;
+    if (auto reason = wrong_head(args.shape.hdim_v, s.hdim_v)) return reason;
     if (auto reason = wrong_lengths(args.shape, args.lengths, true)) return reason;
     if (auto reason = wrong_splits(config, partials)) return reason;
-    const ElementTypes types = element_types(s.data_type, fp8_flavour(config.arch));
+    const ElementTypes types = stored_types(config);
     if (auto reason = wrong_tensors({{"o", args.o, types.o}})) return reason;
     return wrong_lse(config, args.lse);
 }
@@ -229,7 +237,7 @@ std::optional<std::string> cannot_combine(const KernelConfig& config, const Spli
 std::optional<std::string> cannot_append(const KernelConfig& config, const AppendKvArgs& args) {
     const Signature& s = config.signature;
     if (auto reason = wrong_shape(config, args.shape)) return reason;
-    const ElementTypes types = element_types(s.data_type, fp8_flavour(config.arch));
+    const ElementTypes types = stored_types(config);
     if (auto reason = wrong_tensors({{"k", args.k, types.k},
                                      {"v", args.v, types.v},
                                      {"k_new", args.k_new, types.k},
@@ -243,8 +251,7 @@ std::optional<std::string> cannot_append(const KernelConfig& config, const Appen
     const bool table = place.block_table != nullptr, needed = args.seqlen_knew > 0;
     if (paged != s.use_paged_kv || (table ? !paged : paged && needed))
         return fmt::format("page_size is {} {} a block table, the kernel was built {} pages", place.page_size,
-                           place.block_table != nullptr ? "with" : "without",
-                           s.use_paged_kv ? "for" : "without");
+                           table ? "with" : "without", s.use_paged_kv ? "for" : "without");
     if (args.rope.type != s.rope)
         return fmt::format("rope is {}, the kernel has {}", to_string(args.rope.type), to_string(s.rope));
     if (s.rope == Rope::none) return std::nullopt;
@@ -259,17 +266,6 @@ std::optional<std::string> cannot_append(const KernelConfig& config, const Appen
 
 namespace {
 
-std::optional<std::string> wrong_mode(const KernelConfig& config, const Shape& shape) {
-    if (shape.mode == config.signature.mode) return std::nullopt;
-    return fmt::format("mode is {}, the kernel runs {}", to_string(shape.mode),
-                       to_string(config.signature.mode));
-}
-
-std::optional<std::string> wrong_head(std::int64_t hdim, std::int64_t most) {
-    if (hdim <= most) return std::nullopt;
-    return fmt::format("head dimension {} exceeds the kernel's {}", hdim, most);
-}
-
 /// Of the kernels that read or write partial sums of dQ.
 std::optional<std::string> wrong_workspace(const KernelConfig& config, const BwdArgs& args) {
     constexpr std::uintptr_t alignment = 16;
@@ -280,10 +276,6 @@ std::optional<std::string> wrong_workspace(const KernelConfig& config, const Bwd
     if (reinterpret_cast<std::uintptr_t>(args.workspace) % alignment != 0)
         return fmt::format("workspace is not aligned to {} bytes (20.4)", alignment);
     return std::nullopt;
-}
-
-ElementTypes stored_types(const KernelConfig& config) {
-    return element_types(config.signature.data_type, fp8_flavour(config.arch));
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "dispatcher/types/args.hpp"
 #include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/kernel_config.hpp"
+#include "kernels/targets/stored_types.hpp"
 
 #include <initializer_list>
 #include <optional>
@@ -41,7 +42,7 @@ std::optional<std::string> wrong_lse(const KernelConfig& config, const TensorVie
 /// flag is not, because a launch cannot see it on a GPU either. Of parts that a family's arguments lack nothing is asked.
 template <class Args>
 std::optional<std::string> cannot_launch(const KernelConfig& config, const Args& args) {
-    const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
+    const ElementTypes types = stored_types(config);
     std::optional<std::string> reason = wrong_shape(config, args.shape);
     const bool lists_pages = api_traits_of(config.signature.family).lists_pages;
     bool keys_elsewhere = lists_pages;

@@ -1,6 +1,7 @@
 #include "kernels/targets/numerics.hpp"
 
 #include "dispatcher/types/family_traits.hpp"
+#include "kernels/targets/stored_types.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -45,7 +46,7 @@ Roundoff roundoff_of(ElementType type) {
 } // namespace
 
 Numerics storage_numerics(const KernelConfig& config) {
-    const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
+    const ElementTypes types = stored_types(config);
     Numerics out;
     const bool partial = traits_of(config.signature.family).stores_splits; // S-3
     out.u_o = roundoff_of(partial ? ElementType::fp32 : types.o).unit;
@@ -64,7 +65,7 @@ Numerics storage_numerics(const KernelConfig& config) {
 }
 
 Numerics row_numerics(const KernelConfig& config) {
-    const ElementType o = element_types(config.signature.data_type, fp8_flavour(config.arch)).o;
+    const ElementType o = stored_types(config).o;
     Numerics out;
     out.u_o = roundoff_of(o).unit;
     out.f_o = roundoff_of(o).floor;

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/family_traits.hpp"
+#include "kernels/targets/stored_types.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ std::optional<std::string> wrong_pages(const KernelConfig& config) {
         return "batch_prefill takes packed queries, pages and V by row (B-1)";
     if (s.page_size <= 0 || !std::has_single_bit(static_cast<std::uint32_t>(s.page_size)))
         return fmt::format("page_size is {}, batch_prefill takes powers of two (B-1)", s.page_size);
-    const int vector = 128 / element_bits(element_types(s.data_type, fp8_flavour(config.arch)).k);
+    const int vector = 128 / element_bits(stored_types(config).k);
     if (s.kv_layout == KvLayout::vectorized && s.page_size % vector != 0)
         return fmt::format("page_size is {}, the vectorized layout takes multiples of {} (B-3)", s.page_size,
                            vector);

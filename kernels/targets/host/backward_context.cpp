@@ -1,5 +1,7 @@
 #include "kernels/targets/host/backward_context.hpp"
 
+#include "kernels/targets/stored_types.hpp"
+
 #include <algorithm>
 #include <atomic>
 
@@ -34,8 +36,7 @@ struct Layout {
 
 BackwardContext::BackwardContext(const KernelConfig& config)
     : ScoreContext(config, config.algorithm.tile.m0, config.algorithm.tile.n0),
-      weight_type_(element_types(config.signature.data_type, fp8_flavour(config.arch)).p),
-      memory_(Layout(config).total()) {
+      weight_type_(targets::stored_types(config).p), memory_(Layout(config).total()) {
     const Layout at(config);
     float* next = memory_.get();
     const auto take = [&next](int rows, int stride) {

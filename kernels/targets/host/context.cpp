@@ -1,6 +1,7 @@
 #include "kernels/targets/host/context.hpp"
 
 #include "kernels/programs/ws_sums.hpp"
+#include "kernels/targets/stored_types.hpp"
 
 #include <algorithm>
 
@@ -45,8 +46,7 @@ struct Layout {
 
 HostContext::HostContext(const KernelConfig& config, std::vector<TileVisit>* trace)
     : ScoreContext(config, config.algorithm.tile.m0, config.algorithm.tile.n0), trace_(trace),
-      weight_type_(element_types(config.signature.data_type, fp8_flavour(config.arch)).p), weight_unit_(1.0F),
-      memory_(Layout(config).total()) {
+      weight_type_(targets::stored_types(config).p), weight_unit_(1.0F), memory_(Layout(config).total()) {
     const Layout at(config);
     float* next = memory_.get();
     const auto take = [&next](std::size_t count) {
