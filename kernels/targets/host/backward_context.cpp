@@ -68,10 +68,11 @@ void BackwardContext::load(Operand& operand, const kernels::Matrix& matrix, std:
                            std::int64_t col0) const {
     if (operand.rows.data != nullptr) RowContext::load(operand.rows, matrix, row0, col0);
     if (operand.right.data != nullptr)
-        read_panels(operand.right, work_, matrix, row0, col0, operand.right.depth, operand.right.cols, false);
+        read_panels(operand.right, work_, matrix, row0, col0, operand.right.depth, operand.right.cols,
+                    RowsAre::depth);
     if (operand.turned.data != nullptr)
         read_panels(operand.turned, work_, matrix, row0, col0, operand.turned.depth, operand.turned.cols,
-                    true);
+                    RowsAre::columns);
 }
 
 void BackwardContext::product_abt(const FloatTile& acc, const Operand& a, const Operand& b) const {

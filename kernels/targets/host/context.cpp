@@ -75,12 +75,14 @@ void HostContext::begin(std::int64_t rows) {
 }
 
 void HostContext::load(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
-    read_panels(operand, work_, matrix, row0, col0, cfg().algorithm.tile.k1, cfg().algorithm.tile.n1, false);
+    read_panels(operand, work_, matrix, row0, col0, cfg().algorithm.tile.k1, cfg().algorithm.tile.n1,
+                RowsAre::depth);
 }
 
 void HostContext::load_transposed(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0,
                                   std::int64_t col0) {
-    read_panels(operand, work_, matrix, row0, col0, cfg().algorithm.tile.k0, cfg().algorithm.tile.n0, true);
+    read_panels(operand, work_, matrix, row0, col0, cfg().algorithm.tile.k0, cfg().algorithm.tile.n0,
+                RowsAre::columns);
 }
 
 void HostContext::product(const FloatTile& acc, const FloatTile& a, int first, const Panels& b,

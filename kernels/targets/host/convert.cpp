@@ -347,11 +347,11 @@ void place(const Panels& dst, const float* src, int src_stride, int lines, int c
 } // namespace
 
 void read_panels(Panels& dst, float* work, const Matrix& matrix, std::int64_t row0, std::int64_t col0,
-                 int depth, int cols, bool transposed) {
+                 int depth, int cols, RowsAre rows) {
     dst.depth = depth;
     dst.cols = cols;
     const int padded_cols = round_up(cols, panel_columns);
-    if (transposed) {
+    if (rows == RowsAre::columns) {
         const int stride = round_up(depth, vec_lanes);
         read_block(work, stride, matrix, row0, col0, cols, depth);
         place_transposed(dst, work, stride, cols, depth);

@@ -28,9 +28,12 @@ void round_line_in_blocks(float* values, int count, ElementType type);
 void read_block(float* dst, int dst_stride, const kernels::Matrix& matrix, std::int64_t row0,
                 std::int64_t col0, int rows, int cols);
 
-/// The same elements as panels: depth along the matrix's rows, or along its columns when `transposed`.
+/// Which axis of a product's right operand the rows of a matrix number.
+enum class RowsAre : std::uint8_t { depth, columns };
+
+/// The same elements, from row `row0` and column `col0` of the matrix on, as panels of depth × cols.
 /// `work` has room for depth × cols rounded up to panels.
 void read_panels(Panels& dst, float* work, const kernels::Matrix& matrix, std::int64_t row0,
-                 std::int64_t col0, int depth, int cols, bool transposed);
+                 std::int64_t col0, int depth, int cols, RowsAre rows);
 
 } // namespace fmha::host_target
