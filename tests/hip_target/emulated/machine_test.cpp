@@ -4,10 +4,11 @@
 #include "kernels/targets/hip/bf16_rounding.hpp"
 #include "kernels/targets/hip/emulated/machine.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace fmha::hip_target {
@@ -173,6 +174,29 @@ TEST(GlobalRead, EndsWhereTheBlockSaysThatMemoryEnds) {
         EmulatedMachine::global_read<1>(0, reinterpret_cast<const char*>(memory), 4 * i, true, &word, 8);
         EXPECT_EQ(word, i < 2 ? memory[i] : 0U) << i;
     }
+    std::uint32_t words[4] = {9, 9, 9, 9};
+    EmulatedMachine::global_read<4>(0, reinterpret_cast<const char*>(memory), 0, true, words, 8);
+    EXPECT_THAT(words, testing::ElementsAre(1U, 2U, 0U, 0U)) << "units look at every word by itself";
+}
+
+TEST(GlobalAccess, IsNamedWhenItIsNotAligned) {
+    alignas(16) std::uint32_t memory[4] = {};
+    const auto said = [](const std::function<void()>& access) {
+        try {
+            access();
+        } catch (const EmulationError& error) {
+            return std::string(error.what());
+        }
+        return std::string("nothing");
+    };
+    auto* const bytes = reinterpret_cast<char*>(memory);
+    std::uint32_t words[4];
+    EXPECT_THAT(said([&] { EmulatedMachine::global_read<4>(5, bytes, 4, true, words); }),
+                testing::StartsWith("misaligned: global_read of 16 bytes by thread 5 at "));
+    EXPECT_THAT(said([&] { EmulatedMachine::write_to_buffer(5, bytes, 2, true, 1, 16); }),
+                testing::StartsWith("misaligned: write_to_buffer of 4 bytes by thread 5 at "));
+    EXPECT_THAT(said([&] { EmulatedMachine::add_to_buffer(5, bytes, -4, true, 1.0F, 16); }),
+                testing::StartsWith("out_of_range: add_to_buffer by thread 5 at offset -4"));
 }
 
 /// All bf16 numbers with fractions of a last place around its ends and its middle.

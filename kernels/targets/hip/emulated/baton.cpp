@@ -127,7 +127,7 @@ void Baton::fail(std::exception_ptr error) {
 }
 
 std::string Baton::deadlock_report() const {
-    std::string text = "deadlock: no part of the block can go on";
+    std::string text = "no part of the block can go on";
     for (std::size_t agent = 0; agent < agents_.size(); ++agent) {
         const Agent& a = agents_[agent];
         text += fmt::format("; {} {}", name_of_(static_cast<int>(agent)),

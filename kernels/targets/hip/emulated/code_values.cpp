@@ -55,8 +55,7 @@ const std::vector<float>& code_values(ElementType type, bool subnormals_are_zero
     case int32:
         break;
     }
-    throw EmulationError(Hazard::unknown_operation,
-                         fmt::format("unknown_operation: {} has no list of values", to_string(type)));
+    throw EmulationError(Hazard::unknown_operation, fmt::format("{} has no list of values", to_string(type)));
 }
 
 } // namespace fmha::hip_target

@@ -40,17 +40,6 @@ enum class Hazard : std::uint8_t {
     deadlock,              ///< no part of a block can go on
 };
 
-/// The launch stopped because of a hazard. `what()` names the operation, the address, the threads, their waves
-/// and the epochs.
-class EmulationError : public DeviceError {
-  public:
-    EmulationError(Hazard hazard, const std::string& sentence) : DeviceError(sentence), hazard_(hazard) {}
-    Hazard hazard() const { return hazard_; }
-
-  private:
-    Hazard hazard_;
-};
-
 } // namespace fmha::hip_target
 
 template <>
@@ -86,3 +75,23 @@ struct fmha::EnumTable<fmha::hip_target::Hazard> {
          {deadlock, "deadlock"}}};
     static constexpr auto& aliases = no_aliases<hip_target::Hazard>;
 };
+
+namespace fmha::hip_target {
+
+/// The launch stopped because of a hazard. `what()` is its name and a sentence, which names the operation, the address, the threads, their
+/// waves and the epochs.
+class EmulationError : public DeviceError {
+  public:
+    EmulationError(Hazard hazard, const std::string& sentence)
+        : DeviceError(std::string(to_string(hazard)) + ": " + sentence), hazard_(hazard),
+          sentence_(sentence) {}
+    Hazard hazard() const { return hazard_; }
+    /// `what()` without the name.
+    const std::string& sentence() const { return sentence_; }
+
+  private:
+    Hazard hazard_;
+    std::string sentence_;
+};
+
+} // namespace fmha::hip_target

@@ -21,7 +21,7 @@ EmulationError in_block(const EmulationError& error, const Item& item) {
     each_field(item, [&](std::string_view name, const auto& number) {
         block += ' ' + std::string(name) + '=' + field_text(number);
     });
-    return {error.hazard(), error.what() + (" (block" + block + ")")};
+    return {error.hazard(), error.sentence() + " (block" + block + ")"};
 }
 
 /// Runs a program over all blocks. Each thread of the processor has a machine of its own, from `make_machine(shape)`, and

@@ -214,7 +214,7 @@ void Lds::fail(Hazard hazard, int thread, std::int64_t address, std::string_view
     if (other.thread >= 0)
         sentence += fmt::format(", by thread {} (wave {}) in epoch {}", other.thread, wave(other.thread),
                                 other.epoch);
-    throw EmulationError(hazard, fmt::format("{}: {}", to_string(hazard), sentence));
+    throw EmulationError(hazard, sentence);
 }
 
 } // namespace fmha::hip_target

@@ -47,9 +47,9 @@ const MatrixModel& EmulatedMachine::model(MatrixInstruction instruction) {
     if (slot != nullptr) return *slot;
     const InstructionInfo row = instruction_info(instruction);
     if (!has_instruction(shape_.unit, instruction) || row.wave_size != shape_.wave_size)
-        throw EmulationError(Hazard::unknown_operation,
-                             fmt::format("unknown_operation: this machine has no {} in waves of {}",
-                                         to_string(instruction), shape_.wave_size));
+        throw EmulationError(
+            Hazard::unknown_operation,
+            fmt::format("this machine has no {} in waves of {}", to_string(instruction), shape_.wave_size));
     slot = std::make_unique<const MatrixModel>(row, shape_.unit);
     return *slot;
 }
@@ -66,35 +66,33 @@ void EmulatedMachine::multiply(const MatrixModel& model, EmulatedRegisters<float
             wave_registers<const std::uint32_t>(b, thread, b0, registers_of(row, row.b_elements), lanes));
 }
 
-void EmulatedMachine::check_global_read(int thread, const char* from, int offset, int bytes) {
+void EmulatedMachine::check_global(std::string_view operation, int thread, const char* place, int offset,
+                                   int bytes) {
     if (offset < 0)
-        throw EmulationError(
-            Hazard::out_of_range,
-            fmt::format("out_of_range: global_read by thread {} at offset {}", thread, offset));
-    if ((reinterpret_cast<std::uintptr_t>(from) + static_cast<std::uintptr_t>(offset)) %
+        throw EmulationError(Hazard::out_of_range,
+                             fmt::format("{} by thread {} at offset {}", operation, thread, offset));
+    if ((reinterpret_cast<std::uintptr_t>(place) + static_cast<std::uintptr_t>(offset)) %
             static_cast<std::uintptr_t>(bytes) !=
         0)
-        throw EmulationError(Hazard::misaligned,
-                             fmt::format("misaligned: global_read of {} bytes by thread {} at {} + {}, which "
-                                         "is not a multiple of them",
-                                         bytes, thread, static_cast<const void*>(from), offset));
+        throw EmulationError(
+            Hazard::misaligned,
+            fmt::format("{} of {} bytes by thread {} at {} + {}, which is not a multiple of them", operation,
+                        bytes, thread, static_cast<const void*>(place), offset));
 }
 
 void EmulatedMachine::check_exchange(int lane_mask, int out_count, int in_count) const {
     if (lane_mask < 0 || lane_mask >= shape_.wave_size)
-        throw EmulationError(Hazard::unknown_operation,
-                             fmt::format("unknown_operation: exchange with lane mask {}; allowed: 0 to {}",
-                                         lane_mask, shape_.wave_size - 1));
-    if (out_count < in_count)
         throw EmulationError(
-            Hazard::out_of_range,
-            fmt::format("out_of_range: exchange of {} registers into {}", in_count, out_count));
+            Hazard::unknown_operation,
+            fmt::format("exchange with lane mask {}; allowed: 0 to {}", lane_mask, shape_.wave_size - 1));
+    if (out_count < in_count)
+        throw EmulationError(Hazard::out_of_range,
+                             fmt::format("exchange of {} registers into {}", in_count, out_count));
 }
 
 void EmulatedMachine::check_load_matrix() const {
     if (shape_.unit != MatrixUnit::nvidia || shape_.wave_size != load_matrix_lanes)
-        throw EmulationError(Hazard::unknown_operation,
-                             "unknown_operation: load_matrix exists on NVIDIA only, in waves of 32");
+        throw EmulationError(Hazard::unknown_operation, "load_matrix exists on NVIDIA only, in waves of 32");
 }
 
 void EmulatedMachine::load_matrices(EmulatedRegisters<std::uint32_t>& out, int r0, int first,
@@ -128,27 +126,24 @@ void EmulatedMachine::check_copy(const StartedCopy& copy, int thread, int offset
     const bool known = nvidia ? copy.words == 1 || copy.words == 4
                               : is_cdna(unit) && (copy.words == 1 || (cdna4 && copy.words == 4));
     if (!known)
-        throw EmulationError(
-            Hazard::unknown_operation,
-            fmt::format("unknown_operation: this machine does not copy {} words at a time to LDS",
-                        copy.words));
+        throw EmulationError(Hazard::unknown_operation,
+                             fmt::format("this machine does not copy {} words at a time to LDS", copy.words));
     if (nvidia) return;
     if (bytes != 0 && bytes != 4 * copy.words)
-        throw EmulationError(
-            Hazard::out_of_range,
-            fmt::format("out_of_range: copy_async by thread {} of {} bytes of a unit of {}, which "
-                        "AMD copies as a whole or not at all",
-                        thread, bytes, 4 * copy.words));
-    if (bytes != 0) check_global_read(thread, copy.from, offset, 4 * copy.words);
+        throw EmulationError(Hazard::out_of_range,
+                             fmt::format("copy_async by thread {} of {} bytes of a unit of {}, which "
+                                         "AMD copies as a whole or not at all",
+                                         thread, bytes, 4 * copy.words));
+    if (bytes != 0) check_global("copy_async", thread, copy.from, offset, 4 * copy.words);
     copies_.at(static_cast<std::size_t>(thread)).push_back(copy);
 }
 
 void EmulatedMachine::check_lane_copy(int thread, std::int64_t address, const char* from, int words) {
     if (shape_.unit != MatrixUnit::cdna3 && shape_.unit != MatrixUnit::cdna4)
         throw EmulationError(Hazard::unknown_operation,
-                             "unknown_operation: lanes of this machine copy from an address that they share");
+                             "lanes of this machine copy from an address that they share");
     check_copy({address, nullptr, words}, thread, 0, 0);
-    check_global_read(thread, from, 0, 4 * words);
+    check_global("copy_from", thread, from, 0, 4 * words);
 }
 
 void EmulatedMachine::check_consecutive_copies() {
@@ -159,17 +154,17 @@ void EmulatedMachine::check_consecutive_copies() {
     for (int first = 0; first < shape_.threads; first += shape_.wave_size)
         for (int lane = 1; lane < shape_.wave_size; ++lane) {
             if (of(first + lane).size() != of(first).size())
-                throw EmulationError(
-                    Hazard::copy_scattered,
-                    fmt::format("copy_scattered: thread {} has started {} copies, thread {} of its wave {}",
-                                first + lane, of(first + lane).size(), first, of(first).size()));
+                throw EmulationError(Hazard::copy_scattered,
+                                     fmt::format("thread {} has started {} copies, thread {} of its wave {}",
+                                                 first + lane, of(first + lane).size(), first,
+                                                 of(first).size()));
             for (std::size_t i = 0; i < of(first).size(); ++i) {
                 const StartedCopy &a = of(first)[i], &b = of(first + lane)[i];
                 if (a.words != b.words || a.from != b.from || b.address - a.address != 4 * a.words * lane)
                     throw EmulationError(
                         Hazard::copy_scattered,
                         fmt::format(
-                            "copy_scattered: copy {} of thread {} goes to LDS byte {}, that of lane 0 of "
+                            "copy {} of thread {} goes to LDS byte {}, that of lane 0 of "
                             "its wave to {}: they do not follow one another, or read from different bases",
                             i, first + lane, b.address, a.address));
             }
@@ -179,9 +174,8 @@ void EmulatedMachine::check_consecutive_copies() {
 
 TransposingRead EmulatedMachine::checked_transposing_read(ElementType type) const {
     if (!hip_target::has_transposing_read(shape_.unit, type))
-        throw EmulationError(
-            Hazard::unknown_operation,
-            fmt::format("unknown_operation: this machine does not read {} transposed", to_string(type)));
+        throw EmulationError(Hazard::unknown_operation,
+                             fmt::format("this machine does not read {} transposed", to_string(type)));
     return transposing_read(type);
 }
 
@@ -232,8 +226,7 @@ std::uint32_t EmulatedMachine::pack_quotients(const float* x, ElementType type, 
         if (element_bits(type) <= 8 && std::fabs(quotient) > kernels::format_of(type).largest)
             throw EmulationError(
                 Hazard::out_of_range,
-                fmt::format("out_of_range: {} is not within the range of the type that it becomes",
-                            quotient));
+                fmt::format("{} is not within the range of the type that it becomes", quotient));
     }
     return pack(quotients.data(), type);
 }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -145,10 +146,13 @@ class EmulatedMachine {
     static void global_read(int thread, const char* from, int offset, bool exists, std::uint32_t* words,
                             int existing = std::numeric_limits<int>::max()) {
         static_assert(N == 1 || N == 2 || N == 4);
-        exists = exists && offset < existing;
-        if (exists) check_global_read(thread, from, offset, 4 * N);
         std::fill_n(words, N, 0U);
-        if (exists) std::memcpy(words, from + offset, 4 * N);
+        if (!exists || offset >= existing) return;
+        check_global(global_reads, thread, from, offset, 4 * N);
+        // Units look at every word by itself.
+        const std::int64_t words_left = (std::int64_t{existing} - offset + 3) / 4;
+        std::memcpy(words, from + offset,
+                    4 * static_cast<std::size_t>(std::min<std::int64_t>(N, words_left)));
     }
 
     template <int N>
@@ -158,7 +162,7 @@ class EmulatedMachine {
 
     static std::uint32_t global_read_byte(int thread, const char* from, int offset, bool exists) {
         if (!exists) return 0;
-        check_global_read(thread, from, offset, 1);
+        check_global(global_reads, thread, from, offset, 1);
         return static_cast<std::uint8_t>(from[offset]);
     }
 
@@ -184,13 +188,13 @@ class EmulatedMachine {
     }
     static void add_to_buffer(int thread, char* from, int offset, bool exists, float value, int existing) {
         if (!exists || offset >= existing) return;
-        check_global_read(thread, from, offset, sizeof value);
+        check_global("add_to_buffer", thread, from, offset, sizeof value);
         atomic_add(reinterpret_cast<float*>(from + offset), value);
     }
     static void write_to_buffer(int thread, char* to, int offset, bool exists, std::uint32_t word,
                                 int existing) {
         if (!exists || offset >= existing) return;
-        check_global_read(thread, to, offset, sizeof word);
+        check_global("write_to_buffer", thread, to, offset, sizeof word);
         std::memcpy(to + offset, &word, sizeof word);
     }
     static void atomic_add_pair(float* to, float first, float second) {
@@ -310,7 +314,10 @@ class EmulatedMachine {
     };
 
     const MatrixModel& model(MatrixInstruction instruction);
-    static void check_global_read(int thread, const char* from, int offset, int bytes);
+    static constexpr std::string_view global_reads = "global_read";
+    /// Of `bytes` bytes of global memory at `place` + `offset`; `operation` is for messages.
+    static void check_global(std::string_view operation, int thread, const char* place, int offset,
+                             int bytes);
     /// The demands of AMD's units on a single copy, and of those of a wave since the last commit: one instruction fills
     /// consecutive units, from one address that all lanes share.
     void check_copy(const StartedCopy& copy, int thread, int offset, int bytes);

@@ -72,12 +72,11 @@ void MatrixModel::check_copies(const Codes& codes, const Places& places, int ele
         const auto first = static_cast<std::size_t>(places.first_holder[at]);
         if (codes[at] == codes[first]) continue;
         const auto each = static_cast<std::size_t>(elements);
-        throw EmulationError(
-            Hazard::copies_differ,
-            fmt::format("copies_differ: {}: element {} of lane {} and element {} of lane {} are "
-                        "the same element of {} and hold {:#x} and {:#x}",
-                        to_string(row_.instruction), first % each, first / each, at % each, at / each,
-                        operand, codes[first], codes[at]));
+        throw EmulationError(Hazard::copies_differ,
+                             fmt::format("{}: element {} of lane {} and element {} of lane {} are "
+                                         "the same element of {} and hold {:#x} and {:#x}",
+                                         to_string(row_.instruction), first % each, first / each, at % each,
+                                         at / each, operand, codes[first], codes[at]));
     }
 }
 
@@ -170,8 +169,8 @@ void MatrixModel::multiply(WaveRegisters<float> c, WaveRegisters<const std::uint
         add_products_of<32>(sum, left, right);
         break;
     default:
-        throw EmulationError(Hazard::unknown_operation, fmt::format("unknown_operation: {} has {} columns",
-                                                                    to_string(row_.instruction), n));
+        throw EmulationError(Hazard::unknown_operation,
+                             fmt::format("{} has {} columns", to_string(row_.instruction), n));
     }
     const std::int32_t* place = c_.held.data();
     for (int lane = 0; lane < row_.wave_size; ++lane)

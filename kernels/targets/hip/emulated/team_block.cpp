@@ -91,7 +91,7 @@ TeamBlock::Barrier& TeamBlock::barrier_at(int address) {
     const auto found = barriers_.find(address);
     if (found == barriers_.end())
         throw EmulationError(Hazard::unknown_operation,
-                             fmt::format("unknown_operation: there is no barrier at LDS byte {}", address));
+                             fmt::format("there is no barrier at LDS byte {}", address));
     return found->second;
 }
 
@@ -322,7 +322,7 @@ void TeamBlock::end_read(int agent, std::int64_t number) {
 }
 
 void TeamBlock::fail(Hazard hazard, int agent, const std::string& sentence) const {
-    throw EmulationError(hazard, fmt::format("{}: in {}, {}", to_string(hazard), name_of(agent), sentence));
+    throw EmulationError(hazard, fmt::format("in {}, {}", name_of(agent), sentence));
 }
 
 } // namespace fmha::hip_target

@@ -271,8 +271,7 @@ void EmulatedTeamMachine::finish(Product& product) {
 }
 
 void EmulatedTeamMachine::fail(Hazard hazard, const std::string& sentence) const {
-    throw EmulationError(hazard,
-                         fmt::format("{}: in {}, {}", to_string(hazard), block_.name_of(agent_), sentence));
+    throw EmulationError(hazard, fmt::format("in {}, {}", block_.name_of(agent_), sentence));
 }
 
 } // namespace fmha::hip_target
