@@ -67,6 +67,21 @@ struct Manifest {
     friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
+/// f(kernel, its code object) for every kernel, in the order of the manifest.
+template <class F>
+void each_kernel(const Manifest& manifest, F f) {
+    for (const CodeObject& object : manifest.objects)
+        for (const BuiltKernel& kernel : object.kernels) f(kernel, object);
+}
+
+/// f(kernel, its loop, its code object) for every kernel of which the audit has read one.
+template <class F>
+void each_loop(const Manifest& manifest, F f) {
+    each_kernel(manifest, [&](const BuiltKernel& kernel, const CodeObject& object) {
+        if (kernel.resources && kernel.resources->loop) f(kernel, *kernel.resources->loop, object);
+    });
+}
+
 /// Output folder when nobody names one, relative to where a command runs.
 inline constexpr const char* default_folder = "fmha-kernels";
 

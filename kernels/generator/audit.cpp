@@ -205,18 +205,17 @@ std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, co
 std::vector<SpillRow> spills(const built::Manifest& manifest) {
     std::vector<SpillRow> rows{{"all", 0, 0, 0}};
     std::map<std::string, SpillRow> groups;
-    for (const built::CodeObject& object : manifest.objects)
-        for (const built::BuiltKernel& kernel : object.kernels) {
-            const std::string what = fmt::format("{} {}", object.arch.view(), tile_group(kernel.config));
-            SpillRow& group = groups.try_emplace(what, SpillRow{what}).first->second;
-            for (SpillRow* row : {&rows.front(), &group}) {
-                ++row->audited;
-                if (kernel.resources && spilling(*kernel.resources)) {
-                    ++row->spilling;
-                    row->most_scratch = std::max(row->most_scratch, kernel.resources->scratch_bytes);
-                }
+    built::each_kernel(manifest, [&](const built::BuiltKernel& kernel, const built::CodeObject& object) {
+        const std::string what = fmt::format("{} {}", object.arch.view(), tile_group(kernel.config));
+        SpillRow& group = groups.try_emplace(what, SpillRow{what}).first->second;
+        for (SpillRow* row : {&rows.front(), &group}) {
+            ++row->audited;
+            if (kernel.resources && spilling(*kernel.resources)) {
+                ++row->spilling;
+                row->most_scratch = std::max(row->most_scratch, kernel.resources->scratch_bytes);
             }
         }
+    });
     for (auto& [what, row] : groups)
         if (row.spilling > 0) rows.push_back(std::move(row));
     return rows;
@@ -236,17 +235,17 @@ std::string advice_without_records(const built::Manifest& manifest) {
 
 std::vector<const built::BuiltKernel*> spilling_kernels(const built::Manifest& manifest) {
     std::vector<const built::BuiltKernel*> kernels;
-    for (const built::CodeObject& object : manifest.objects)
-        for (const built::BuiltKernel& kernel : object.kernels)
-            if (kernel.resources && spilling(*kernel.resources)) kernels.push_back(&kernel);
+    built::each_kernel(manifest, [&](const built::BuiltKernel& kernel, const built::CodeObject&) {
+        if (kernel.resources && spilling(*kernel.resources)) kernels.push_back(&kernel);
+    });
     return kernels;
 }
 
 std::vector<const built::BuiltKernel*> slowest_kernels(const built::Manifest& manifest, std::size_t most) {
     std::vector<const built::BuiltKernel*> kernels;
-    for (const built::CodeObject& object : manifest.objects)
-        for (const built::BuiltKernel& kernel : object.kernels)
-            if (kernel.resources) kernels.push_back(&kernel);
+    built::each_kernel(manifest, [&](const built::BuiltKernel& kernel, const built::CodeObject&) {
+        if (kernel.resources) kernels.push_back(&kernel);
+    });
     std::ranges::stable_sort(kernels, std::ranges::greater(),
                              [](const built::BuiltKernel* kernel) { return kernel->resources->compile_ms; });
     if (kernels.size() > most) kernels.resize(most);

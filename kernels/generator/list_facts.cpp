@@ -42,20 +42,19 @@ std::string_view family_of_group(std::string_view group) {
 /// The audited kernels of a build, by architecture.
 std::map<std::string, ListFacts> facts_of(const built::Manifest& manifest) {
     std::map<std::string, ListFacts> by_arch;
-    for (const built::CodeObject& object : manifest.objects)
-        for (const built::BuiltKernel& kernel : object.kernels) {
-            if (!kernel.resources) continue;
-            const built::Resources& used = *kernel.resources;
-            ListFacts& facts = by_arch[object.arch.str()];
-            facts.compiler = object.compiler;
-            GroupFacts& group = facts.groups[tile_group(kernel.config)];
-            ++group.kernels;
-            group.spilling += spilling(used) ? 1 : 0;
-            group.scratch_bytes = std::max(group.scratch_bytes, used.scratch_bytes);
-            group.vgprs = std::max(group.vgprs, used.vgprs);
-            group.agprs = std::max(group.agprs, used.agprs);
-            group.lds_bytes = std::max(group.lds_bytes, used.lds_bytes);
-        }
+    built::each_kernel(manifest, [&](const built::BuiltKernel& kernel, const built::CodeObject& object) {
+        if (!kernel.resources) return;
+        const built::Resources& used = *kernel.resources;
+        ListFacts& facts = by_arch[object.arch.str()];
+        facts.compiler = object.compiler;
+        GroupFacts& group = facts.groups[tile_group(kernel.config)];
+        ++group.kernels;
+        group.spilling += spilling(used) ? 1 : 0;
+        group.scratch_bytes = std::max(group.scratch_bytes, used.scratch_bytes);
+        group.vgprs = std::max(group.vgprs, used.vgprs);
+        group.agprs = std::max(group.agprs, used.agprs);
+        group.lds_bytes = std::max(group.lds_bytes, used.lds_bytes);
+    });
     return by_arch;
 }
 

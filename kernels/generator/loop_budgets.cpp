@@ -59,15 +59,6 @@ const Json& part(const Json& document, const char* key, bool array, const std::s
     return *found;
 }
 
-/// f(kernel, its loop, the version of its compiler) for all kernels that have one.
-template <class F>
-void each_judged(const built::Manifest& manifest, F f) {
-    for (const built::CodeObject& object : manifest.objects)
-        for (const built::BuiltKernel& kernel : object.kernels)
-            if (kernel.resources && kernel.resources->loop)
-                f(kernel, *kernel.resources->loop, object.compiler);
-}
-
 bool at_least(const Number& number) {
     return number.member == &LoopBudget::busy || number.member == &LoopBudget::waiting;
 }
@@ -139,8 +130,9 @@ void write_budgets(const LoopBudgets& budgets, const std::filesystem::path& fold
 BudgetVerdict over_budget(const built::Manifest& manifest, const std::filesystem::path& folder) {
     std::map<std::string, LoopBudgets> by_arch;
     BudgetVerdict verdict;
-    each_judged(manifest, [&](const built::BuiltKernel& kernel, const built::LoopModel& loop,
-                              const std::string& compiler) {
+    built::each_loop(manifest, [&](const built::BuiltKernel& kernel, const built::LoopModel& loop,
+                                   const built::CodeObject& object) {
+        const std::string& compiler = object.compiler;
         const std::string arch = kernel.config.arch.str();
         const auto [at, is_new] = by_arch.try_emplace(arch);
         LoopBudgets& budgets = at->second;
@@ -182,8 +174,9 @@ std::vector<std::string> accept_budgets(const built::Manifest& manifest, const s
         std::int64_t changes = 0;
     };
     std::map<std::string, Change> by_arch;
-    each_judged(manifest, [&](const built::BuiltKernel& kernel, const built::LoopModel& loop,
-                              const std::string& compiler) {
+    built::each_loop(manifest, [&](const built::BuiltKernel& kernel, const built::LoopModel& loop,
+                                   const built::CodeObject& object) {
+        const std::string& compiler = object.compiler;
         const auto [at, is_new] = by_arch.try_emplace(kernel.config.arch.str());
         Change& change = at->second;
         if (is_new) {

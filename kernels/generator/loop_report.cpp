@@ -13,13 +13,6 @@ using built::LoopIteration;
 using built::LoopModel;
 using built::LoopUnit;
 
-template <class F>
-void each_loop(const built::Manifest& manifest, F f) {
-    for (const built::CodeObject& object : manifest.objects)
-        for (const built::BuiltKernel& kernel : object.kernels)
-            if (kernel.resources && kernel.resources->loop) f(kernel, *kernel.resources->loop);
-}
-
 std::string group_of(const KernelConfig& config) {
     const Signature& s = config.signature;
     const Tile& tile = config.algorithm.tile;
@@ -75,7 +68,8 @@ counted for all of them. `plain`: every key of the tile is seen. `masked`: every
 
 std::vector<LoopRow> loop_rows(const built::Manifest& manifest) {
     std::map<std::string, LoopRow> rows;
-    each_loop(manifest, [&](const built::BuiltKernel& kernel, const LoopModel& loop) {
+    built::each_loop(manifest, [&](const built::BuiltKernel& kernel, const LoopModel& loop,
+                                   const built::CodeObject&) {
         const std::string what = group_of(kernel.config);
         const double a_score = built::vector_a_score(loop, loop.plain),
                      busy = built::busy_waiting(loop.plain, loop.waves);
@@ -94,7 +88,8 @@ std::vector<LoopRow> loop_rows(const built::Manifest& manifest) {
 
 std::string loop_page(const built::Manifest& manifest) {
     std::string page;
-    each_loop(manifest, [&](const built::BuiltKernel& kernel, const LoopModel& loop) {
+    built::each_loop(manifest, [&](const built::BuiltKernel& kernel, const LoopModel& loop,
+                                   const built::CodeObject&) {
         if (page.empty()) page = introduction;
         fmt::format_to(std::back_inserter(page),
                        "## {}\n\n{} scores a lane, {} waves a SIMD, {} vector and {} accumulation registers; "

@@ -60,20 +60,19 @@ void write_spills(const SpillRecords& records, const std::filesystem::path& fold
 std::vector<std::string> accept_spills(const built::Manifest& manifest, const std::filesystem::path& folder,
                                        const std::string& reason, const std::string& date) {
     std::map<std::string, std::pair<SpillRecords, std::int64_t>> by_arch;
-    for (const built::CodeObject& object : manifest.objects)
-        for (const built::BuiltKernel& kernel : object.kernels) {
-            if (!kernel.resources) continue;
-            const auto [at, is_new] = by_arch.try_emplace(object.arch.str());
-            auto& [records, changes] = at->second;
-            if (is_new) records = read_spills(folder, object.arch);
-            const std::int64_t bytes = kernel.resources->scratch_bytes;
-            if (bytes == records.allowed(kernel.name)) continue;
-            ++changes;
-            if (bytes > 0)
-                records.kernels[kernel.name] = bytes;
-            else
-                records.kernels.erase(kernel.name);
-        }
+    built::each_kernel(manifest, [&](const built::BuiltKernel& kernel, const built::CodeObject& object) {
+        if (!kernel.resources) return;
+        const auto [at, is_new] = by_arch.try_emplace(object.arch.str());
+        auto& [records, changes] = at->second;
+        if (is_new) records = read_spills(folder, object.arch);
+        const std::int64_t bytes = kernel.resources->scratch_bytes;
+        if (bytes == records.allowed(kernel.name)) return;
+        ++changes;
+        if (bytes > 0)
+            records.kernels[kernel.name] = bytes;
+        else
+            records.kernels.erase(kernel.name);
+    });
     std::vector<std::string> sentences;
     for (auto& [arch, found] : by_arch) {
         auto& [records, changes] = found;

@@ -10,8 +10,9 @@ namespace fmha::loader {
 
 KernelFolder::KernelFolder(std::filesystem::path folder)
     : path_(std::move(folder)), manifest_(built::read_manifest(path_)) {
-    for (const auto& object : manifest_.objects)
-        for (const auto& kernel : object.kernels) index_[kernel.config] = {&object, &kernel};
+    built::each_kernel(manifest_, [this](const built::BuiltKernel& kernel, const built::CodeObject& object) {
+        index_[kernel.config] = {&object, &kernel};
+    });
 }
 
 KernelFolder::Found KernelFolder::find(const KernelConfig& config) const {
