@@ -129,7 +129,7 @@ StageVerdict BwdExpectation::judge(KernelFamily stage, const Outputs& outputs, c
     verdict.reference_seconds = watch.seconds();
     verdict.rows = static_cast<std::int64_t>(stage == KernelFamily::bwd_dq_dk_dv ? request_.keys.size()
                                                                                  : request_.rows.size());
-    verdict.judgement = judge_backward(args_, outputs, *expected, tensors_.of_case().fill);
+    verdict.judgement = judge_backward(args_, outputs, *expected, tensors_.of_case().fill, inputs);
     if (any_nan(*expected)) verdict.mistrust = "the reference is NaN";
     return verdict;
 }

@@ -93,9 +93,7 @@ void refuse_nan_keys(const std::filesystem::path& folder, const Args& args, std:
 
 InputOrigin read_given_inputs(const std::filesystem::path& folder, const Family& family, const Case& c,
                               CaseData& data) {
-    // No other fill has a gate for kernels of others that depends on it.
-    const bool asks = c.fill == Fill::weight_ties;
-    const std::uint64_t own = asks ? data.tensors().content_digest() : 0;
+    const std::uint64_t own = data.tensors().content_digest();
     // Where the keys of a cache and their descales lie is known when the tables have been read.
     read_inputs(folder, data.tensors(), [&](const std::string& name) {
         return traits_of(c.family).reads_cache &&
@@ -115,7 +113,7 @@ InputOrigin read_given_inputs(const std::filesystem::path& folder, const Family&
             },
             arguments);
     }
-    return asks && data.tensors().content_digest() == own ? InputOrigin::own_bytes : InputOrigin::caller;
+    return data.tensors().content_digest() == own ? InputOrigin::own_bytes : InputOrigin::caller;
 }
 
 void read_given_outputs(const std::filesystem::path& folder, const Family& family, const Case& c,

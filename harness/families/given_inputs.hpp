@@ -7,8 +7,8 @@
 namespace fmha::harness {
 
 /// Fills the inputs of a case from .npy files (cases/README.md). Throws InputError for a file that does not fit and ProblemError
-/// for tables, lengths and scales that lead out of the tensors or break a rule. Returns `own_bytes` where the case's own content, which
-/// `data` then must have, is in the files and some gate asks for it.
+/// for tables, lengths and scales that lead out of the tensors or break a rule. Returns `own_bytes` where the files have the case's own
+/// content, which `data` must have before.
 InputOrigin read_given_inputs(const std::filesystem::path& folder, const Family& family, const Case& c,
                               CaseData& data);
 

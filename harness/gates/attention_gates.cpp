@@ -41,8 +41,9 @@ Judgement judge(const JudgeContext& context) {
     Findings findings({query_rows(context)});
     if (context.fill != Fill::huge) {
         const ElementType o = context.outputs.at("o").type();
-        judge_values(BoundedO(context.args, context.expected, o, context.fill, context.p_type),
-                     context.outputs, findings, judgement);
+        judge_values(
+            BoundedO(context.args, context.expected, o, context.fill, context.p_type, context.inputs),
+            context.outputs, findings, judgement);
         if (context.outputs.find("lse") != nullptr)
             judge_statistic(BoundedLse(context.expected), context.outputs, findings, judgement);
     }

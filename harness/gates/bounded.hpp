@@ -10,6 +10,13 @@
 
 namespace fmha::harness {
 
+/// Where the inputs of judged outputs come from: the exact answers of a fill hold for that fill alone.
+enum class InputOrigin : std::uint8_t {
+    fill, ///< of the case, and so are the kernels: their arithmetic is known (docs/gates.md)
+    own_bytes, ///< a caller brought exactly those of the case; how the kernel computes is known as far as it is declared
+    caller ///< who may have brought anything
+};
+
 /// The expectation of one row of an output, a number a column; of a statistic, one number.
 struct BoundedRow {
     reference::RowId id;
@@ -45,6 +52,10 @@ class Bounded {
     /// Whether the assumptions of G2 and of G2.mean hold for these data.
     virtual bool has_rms() const { return false; }
     virtual bool has_mean() const { return false; }
+    /// Whether those of G2.element hold: the error of one element is that of its own roundings, and the variance knows all of them.
+    virtual bool has_elements() const { return false; }
+    /// Whether those of G2.row hold besides: the columns of a row add up roundings independently of each other.
+    virtual bool has_rows() const { return false; }
     /// Whether all elements of a row may share one rounding, as those of dK and dV do where one query is all that counts.
     virtual bool lines_may_round_once() const { return false; }
     /// By which share of a value rounding to nearest, without any mistake, may make it smaller on the average (G2.mean, B.3).

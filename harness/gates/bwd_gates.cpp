@@ -1,5 +1,6 @@
 #include "harness/gates/bwd_gates.hpp"
 
+#include "harness/gates/fwd_bounded.hpp"
 #include "reference/attention_args.hpp"
 #include "reference/numerics/formats.hpp"
 #include "reference/visibility.hpp"
@@ -25,14 +26,21 @@ constexpr std::size_t elements_for_rms = 4096;
 using IdOfLine = std::function<RowId(std::int64_t)>;
 using ColumnsOfRow = std::function<std::int64_t(const RowId&)>;
 
+/// Which errors of single gradients the RMS model has.
+enum class Roundings : std::uint8_t {
+    not_modelled,
+    on_average, ///< those of P and dS, which outweigh the errors of scores in the mean
+    of_each     ///< and in each element
+};
+
 /// One gradient of the reference as the gates take it.
 class BoundedGradient final : public Bounded {
   public:
     BoundedGradient(std::string name, ElementType type, const Gradients& gradients,
-                    const GradientTable& table, Stored stored, IdOfLine id, bool models_roundings,
+                    const GradientTable& table, Stored stored, IdOfLine id, Roundings roundings,
                     ColumnsOfRow columns = {})
         : Bounded(std::move(name), type), gradients_(gradients), table_(table), stored_(stored),
-          id_(std::move(id)), models_roundings_(models_roundings), columns_(std::move(columns)) {}
+          id_(std::move(id)), roundings_(roundings), columns_(std::move(columns)) {}
 
     std::int64_t rows() const override { return table_.lines; }
     void read(std::int64_t row, BoundedRow& into) const override {
@@ -48,9 +56,11 @@ class BoundedGradient final : public Bounded {
     }
     /// The model has the roundings of 16-bit P and dS; dBias has none of them.
     bool has_rms() const override {
-        return models_roundings_ && !columns_ && gradients_.numerics.u_p > 0.0 &&
+        return roundings_ != Roundings::not_modelled && !columns_ && gradients_.numerics.u_p > 0.0 &&
                element_bits(type()) == 16 && table_.value.size() >= elements_for_rms;
     }
+    bool has_elements() const override { return has_rms() && roundings_ == Roundings::of_each; }
+    bool has_rows() const override { return has_elements(); }
     bool lines_may_round_once() const override { return true; }
 
   private:
@@ -58,22 +68,26 @@ class BoundedGradient final : public Bounded {
     const GradientTable& table_;
     Stored stored_;
     IdOfLine id_;
-    bool models_roundings_;
+    Roundings roundings_;
     ColumnsOfRow columns_;
 };
 
 /// The RMS model has the roundings of P and dS, which it takes as independent, and no errors of scores. With zeros and with
 /// integers P takes the same few values in every row; scores of edge fills are thousands, and their own rounding counts for as much.
-bool models_roundings(Fill fill) {
+/// In a single element it may count for more with ALiBi too, whose distances are as large, and beside the roundings of fp16.
+Roundings roundings_of(Fill fill, InputOrigin inputs, const BwdArgs& args) {
     switch (fill) {
     case Fill::zeros:
     case Fill::integers:
     case Fill::edge_first:
     case Fill::edge_last:
-        return false;
+        return Roundings::not_modelled;
     default:
-        return true;
+        break;
     }
+    const bool of_each = channels_differ(fill) && inputs != InputOrigin::caller &&
+                         args.q.type == ElementType::bf16 && args.score.bias_type != BiasType::alibi;
+    return of_each ? Roundings::of_each : Roundings::on_average;
 }
 
 std::vector<RowId> ids_of_keys(const BwdArgs& args) {
@@ -91,9 +105,9 @@ std::vector<RowId> ids_of_heads(const BwdArgs& args) {
 /// The judgement of one stage's outputs.
 class BackwardJudge {
   public:
-    BackwardJudge(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill)
+    BackwardJudge(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Roundings roundings)
         : args_(args), forward_(reference::attention_of(reference::forward_part(args))), outputs_(outputs),
-          expected_(expected), fill_(fill), lookers_(lookers()),
+          expected_(expected), roundings_(roundings), lookers_(lookers()),
           findings_({space(Axis::query), space(Axis::key), heads()}) {}
 
     Judgement run() {
@@ -128,13 +142,14 @@ class BackwardJudge {
         const IdOfLine head = [](std::int64_t n) { return RowId{0, n, 0}; };
         const auto statistic = [&](const char* name, const GradientTable& table, const IdOfLine& id) {
             if (outputs_.find(name) != nullptr)
-                visit(BoundedGradient(name, ElementType::fp32, expected_, table, Stored::fp32, id, false));
+                visit(BoundedGradient(name, ElementType::fp32, expected_, table, Stored::fp32, id,
+                                      Roundings::not_modelled));
         };
         const auto values = [&](const char* name, const GradientTable& table, const IdOfLine& id,
                                 ColumnsOfRow columns = {}) {
             if (const Outputs::Tensor* tensor = outputs_.find(name))
-                visit(BoundedGradient(name, tensor->type(), expected_, table, Stored::tag, id,
-                                      models_roundings(fill_), std::move(columns)));
+                visit(BoundedGradient(name, tensor->type(), expected_, table, Stored::tag, id, roundings_,
+                                      std::move(columns)));
         };
         statistic("d", expected_.d, row);
         statistic("d_sink", expected_.d_sink, head);
@@ -298,7 +313,7 @@ class BackwardJudge {
     reference::AttentionArgs forward_;
     const Outputs& outputs_;
     const Gradients& expected_;
-    Fill fill_;
+    Roundings roundings_;
     std::vector<std::vector<std::int64_t>> lookers_;
     Findings findings_;
     Judgement judgement_;
@@ -348,13 +363,14 @@ Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct) {
     return outputs;
 }
 
-Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill) {
-    return BackwardJudge(args, outputs, expected, fill).run();
+Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill,
+                         InputOrigin inputs) {
+    return BackwardJudge(args, outputs, expected, roundings_of(fill, inputs, args)).run();
 }
 
 void each_bounded_gradient(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill,
                            const std::function<void(const Bounded&)>& visit) {
-    BackwardJudge(args, outputs, expected, fill).each_bounded(visit);
+    BackwardJudge(args, outputs, expected, roundings_of(fill, InputOrigin::fill, args)).each_bounded(visit);
 }
 
 } // namespace fmha::harness

@@ -19,9 +19,9 @@ Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct);
 /// key has dQ 0, a key that no query sees has dK and dV 0, and so has dBias where nothing is seen), G5.9, and without dropout and sinks
 /// G1.sum, because softmax makes the dBias of a row add up to 0. An output that `outputs` lacks is not judged. `expected` needs the
 /// numerics of the main kernel, for D and d_sink those of the first stage.
-/// `fill` says whether roundings are independent (G2b).
+/// `fill` and `inputs` say whether roundings are independent (G2b).
 Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const reference::Gradients& expected,
-                         Fill fill);
+                         Fill fill, InputOrigin inputs);
 
 /// Calls visit with the limits by which `judge_backward` judges each of `outputs`.
 void each_bounded_gradient(const BwdArgs& args, const Outputs& outputs, const reference::Gradients& expected,

@@ -34,6 +34,8 @@ class CombinedO final : public Bounded {
         }
     }
     bool has_rms() const override { return !fill_ || rounds_independently(*fill_, type()); }
+    bool has_elements() const override { return has_rms() && type() != ElementType::fp32; }
+    bool has_rows() const override { return has_elements() && (!fill_ || channels_differ(*fill_)); }
 
   private:
     const CombinedRows& rows_;

@@ -56,6 +56,18 @@ bool rounds_independently(Fill fill, ElementType o) {
     }
 }
 
+bool channels_differ(Fill fill) {
+    switch (fill) {
+    case Fill::normal:
+    case Fill::sharp:
+    case Fill::rising:
+    case Fill::heavy_tailed:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool BoundedO::has_rms() const {
     return rounds_independently(fill_, type());
 }
@@ -69,6 +81,16 @@ bool BoundedO::has_mean() const {
     // Averages of [0, 1) lie within a step or two of 8 bits: the place of that step decides which way they are rounded.
     if (fill_ == Fill::uniform) return element_bits(type()) > 8;
     return fill_ == Fill::normal || fill_ == Fill::sharp;
+}
+
+/// A caller's weights may be equal in groups, each of which rounds once. In fp32 errors are those of scores, which the keys of a row share.
+bool BoundedO::has_elements() const {
+    return has_rms() && inputs_ != InputOrigin::caller &&
+           (rows_.numerics.u_p > 0.0 || type() != ElementType::fp32);
+}
+
+bool BoundedO::has_rows() const {
+    return has_elements() && channels_differ(fill_);
 }
 
 /// Under a sink logit no weight is 1, and where one key is all that counts its rounding is that of the whole row.

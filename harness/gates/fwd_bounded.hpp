@@ -12,17 +12,23 @@ namespace fmha::harness {
 /// values. Ties round as wrongly as anything can, all of them.
 bool rounds_independently(Fill fill, ElementType o);
 
+/// Whether the channels of a row of V are drawn apart and around zero, as those of `dO` are: so its columns add up the same roundings of P
+/// with signs of their own. Averages of [0, 1) share them, and the seventh channel of `indexed` is the first one again.
+bool channels_differ(Fill fill);
+
 /// O of forward attention within B.2 and B.3. `rows` must have companions; they and `args` must outlive this.
 class BoundedO final : public Bounded {
   public:
     BoundedO(const reference::AttentionArgs& args, const reference::ForwardRows& rows, ElementType o,
-             Fill fill, ElementType p)
-        : Bounded("o", o), args_(args), rows_(rows), fill_(fill), p_type_(p) {}
+             Fill fill, ElementType p, InputOrigin inputs = InputOrigin::fill)
+        : Bounded("o", o), args_(args), rows_(rows), fill_(fill), p_type_(p), inputs_(inputs) {}
 
     std::int64_t rows() const override { return rows_.o.rows(); }
     void read(std::int64_t row, BoundedRow& into) const override;
     bool has_rms() const override;
     bool has_mean() const override;
+    bool has_elements() const override;
+    bool has_rows() const override;
     bool lines_may_round_once() const override;
     double lean() const override;
 
@@ -33,6 +39,7 @@ class BoundedO final : public Bounded {
     const reference::ForwardRows& rows_;
     Fill fill_;
     ElementType p_type_;
+    InputOrigin inputs_;
 };
 
 /// LSE of forward attention within B.4.

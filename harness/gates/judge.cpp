@@ -50,31 +50,69 @@ constexpr std::int64_t elements_of_head = 4096;
 /// Lines of one rounding each, (6/(1.25² − 1))²·0.8 of them, have an RMS within 1.25 at six standard deviations (B.9).
 constexpr double lines_of_one_rounding = 91.0;
 
+/// G2.element, in standard deviations; correct kernels have reached 4.0 in 2·10⁹ elements (B.3).
+constexpr double element_deviations = 6.0;
+/// G2.row; correct kernels have reached 1.8 in 2·10⁷ rows (B.3).
+constexpr double row_factor = 2.5;
+/// A row of fewer columns may have an RMS that is far from its expectation.
+constexpr std::int64_t columns_of_row = 32;
+
+/// The largest ratio of some places, and how many are above 1.
+class WorstPlace {
+  public:
+    /// `where()` is asked for the worst one alone.
+    template <class Where>
+    void add(double ratio, const Where& where) {
+        if (std::isnan(ratio)) ratio = infinity;
+        ++places_;
+        above_ += ratio > 1.0 ? 1 : 0;
+        if (ratio <= ratio_) return;
+        ratio_ = ratio;
+        where_ = where();
+    }
+    bool any() const { return places_ > 0; }
+    double ratio() const { return ratio_; }
+    /// "b0 h1 row 5 (the worst of 3 among 130 rows)".
+    std::string text(const char* what) const {
+        return above_ > 1 ? fmt::format("{} (the worst of {} among {} {})", where_, above_, places_, what)
+                          : fmt::format("{} (alone among {} {})", where_, places_, what);
+    }
+
+  private:
+    double ratio_ = 0.0;
+    std::int64_t places_ = 0, above_ = 0;
+    std::string where_;
+};
+
 /// An overflow to infinity is right when the exact value is within the limit of the overflow threshold (T-5).
 bool overflow_expected(double got, double expected, double limit, ElementType type) {
     return std::isinf(got) && std::abs(expected) + limit >= reference::largest_finite(type) &&
            std::signbit(got) == std::signbit(expected);
 }
 
-/// The judgement of one output by G1, G2 and G2.mean, row after row.
+/// The judgement of one output by G1 and the gates of G2, row after row.
 class ValueJudge {
   public:
     ValueJudge(const Bounded& bounded, const Outputs::Tensor& tensor, Findings& findings)
         : bounded_(bounded), tensor_(tensor), findings_(findings), type_(tensor.type()),
-          narrow_(element_bits(type_) <= 8),
-          largest_(reference::largest_finite(type_)), g1_{.gate = "G1", .tensor = tensor.name()} {}
+          narrow_(element_bits(type_) <= 8), largest_(reference::largest_finite(type_)),
+          has_elements_(bounded.has_elements()),
+          has_rows_(bounded.has_rows()), g1_{.gate = "G1", .tensor = tensor.name()} {}
 
     void row(const BoundedRow& expected) {
         const std::int64_t index = tensor_.rows().index(expected.id);
         ErrorSums& head = heads_[{expected.id.b, expected.id.h}];
         const bool in_mean = expected.in_rms && expected.in_mean;
         rows_for_mean_ += in_mean ? 1 : 0;
+        ErrorSums line;
+        bool found = false;
         for (std::size_t n = 0; n < expected.value.size(); ++n) {
             const auto c = static_cast<std::int64_t>(n);
             const double exact = expected.value[n], got = tensor_.value(index, c);
             const double target = narrow_ ? std::clamp(exact, -largest_, largest_) : exact;
             const double ratio = element(expected, n, got, target);
             findings_.element(tensor_, expected.id, c, got, target, expected.limit[n], ratio);
+            found = found || !(ratio <= 1.0);
             if (ratio > g1_.ratio) g1_.ratio = ratio;
             if (ratio > 1.0 && g1_.passed) {
                 g1_.passed = false;
@@ -85,6 +123,11 @@ class ValueJudge {
             if ((std::isinf(got) && ratio == 0.0) || !expected.in_rms) continue;
             all_.add(got - target, expected.variance[n]);
             head.add(got - target, expected.variance[n]);
+            line.add(got - target, expected.variance[n]);
+            if (has_elements_ && !element_alone(expected.id, c, got - target, expected.variance[n])) {
+                if (ratio <= 1.0) findings_.wrong(tensor_, expected.id, c);
+                found = true;
+            }
             if (!in_mean) continue;
             signed_sum_ += target > 0.0 ? got - target : target < 0.0 ? target - got : 0.0;
             absolute_sum_ += std::abs(target);
@@ -92,6 +135,8 @@ class ValueJudge {
         }
         all_.end_line();
         head.end_line();
+        if (has_rows_ && line.elements >= columns_of_row && !row_alone(expected.id, line) && !found)
+            findings_.wrong(tensor_, expected.id, -1);
         elements_ += static_cast<std::int64_t>(expected.value.size());
     }
 
@@ -100,6 +145,8 @@ class ValueJudge {
         judgement.gates.push_back(g1_);
         if (!bounded_.has_rms() || all_.elements == 0) return;
         judgement.gates.push_back(rms());
+        if (row_.any()) judgement.gates.push_back(rms_of_row());
+        if (element_.any()) judgement.gates.push_back(single_element());
         if (!bounded_.has_mean() || rows_for_mean_ < 64 || signed_rows_.elements == 0) return;
         judgement.gates.push_back(mean());
     }
@@ -114,6 +161,41 @@ class ValueJudge {
         if (narrow_ && ratio <= 1.0 && !reference::code_reachable(type_, got, exact, expected.error[n]))
             ratio = infinity;
         return ratio;
+    }
+
+    /// Whether the error of one element is what its roundings explain.
+    bool element_alone(const reference::RowId& id, std::int64_t c, double error, double variance) {
+        const double ratio =
+            error == 0.0 ? 0.0 : std::abs(error) / (element_deviations * std::sqrt(variance));
+        element_.add(ratio, [&] {
+            return fmt::format("{} {} {}", tensor_.rows().place(id), one_of(tensor_.column_axis()), c);
+        });
+        return ratio <= 1.0;
+    }
+    bool row_alone(const reference::RowId& id, const ErrorSums& sums) {
+        const double ratio = sums.ratio() / row_factor;
+        row_.add(ratio, [&] { return tensor_.rows().place(id); });
+        return ratio <= 1.0;
+    }
+
+    GateVerdict rms_of_row() const {
+        GateVerdict gate{
+            .gate = "G2.row", .tensor = tensor_.name(), .passed = row_.ratio() <= 1.0, .ratio = row_.ratio()};
+        if (!gate.passed)
+            gate.detail = fmt::format("RMS error of {} is {:.3g} of the predicted, {:.3g} allowed",
+                                      row_.text("rows"), row_.ratio() * row_factor, row_factor);
+        return gate;
+    }
+    GateVerdict single_element() const {
+        GateVerdict gate{.gate = "G2.element",
+                         .tensor = tensor_.name(),
+                         .passed = element_.ratio() <= 1.0,
+                         .ratio = element_.ratio()};
+        if (!gate.passed)
+            gate.detail =
+                fmt::format("{} is {:.3g} standard deviations off, {:.3g} allowed", element_.text("elements"),
+                            element_.ratio() * element_deviations, element_deviations);
+        return gate;
     }
 
     /// ρ of B.3, doubled where the sums are of too few roundings. √3 is the most that one rounding can reach.
@@ -166,7 +248,9 @@ class ValueJudge {
     ElementType type_;
     bool narrow_;
     double largest_;
+    bool has_elements_, has_rows_;
     GateVerdict g1_;
+    WorstPlace row_, element_;
     ErrorSums all_, signed_rows_;
     std::map<std::pair<std::int64_t, std::int64_t>, ErrorSums> heads_;
     double signed_sum_ = 0.0, absolute_sum_ = 0.0;

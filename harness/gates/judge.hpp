@@ -12,13 +12,6 @@
 /// The gates that all families share.
 namespace fmha::harness {
 
-/// Where the inputs of judged outputs come from: the exact answers of a fill hold for that fill alone.
-enum class InputOrigin : std::uint8_t {
-    fill, ///< of the case, and so are the kernels: their arithmetic is known (docs/gates.md)
-    own_bytes, ///< a caller brought exactly those of the case; how the kernel computes is known as far as it is declared
-    caller ///< who may have brought anything
-};
-
 /// The verdict of every gate, and the facts by which a person understands a failure.
 struct Judgement {
     std::vector<GateVerdict> gates;

@@ -126,7 +126,7 @@ class WholeO final : public Bounded {
   public:
     WholeO(const WholeJudgeContext& context, ElementType o)
         : Bounded("o", o), context_(context),
-          one_pass_(context.args, context.expected, o, context.fill, context.p_type) {}
+          one_pass_(context.args, context.expected, o, context.fill, context.p_type, context.inputs) {}
 
     std::int64_t rows() const override { return context_.expected.o.rows(); }
     void read(std::int64_t row, BoundedRow& into) const override {
@@ -148,6 +148,8 @@ class WholeO final : public Bounded {
     // A stage that is judged by itself has these gates already.
     bool has_rms() const override { return context_.alone && one_pass_.has_rms(); }
     bool has_mean() const override { return one_pass_.has_mean(); }
+    bool has_elements() const override { return context_.alone && one_pass_.has_elements(); }
+    bool has_rows() const override { return context_.alone && one_pass_.has_rows(); }
     bool lines_may_round_once() const override { return one_pass_.lines_may_round_once(); }
     double lean() const override { return one_pass_.lean(); }
 

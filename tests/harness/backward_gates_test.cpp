@@ -226,6 +226,30 @@ Asked asked_of(Fill fill, const std::function<void(Differentiated&)>& change) {
     return asked;
 }
 
+// One key among many; the model has all errors of bf16 without ALiBi alone.
+TEST(BackwardGates, SeeOneLineThatIsALittleTooLarge) {
+    const auto asked = [](DataType type, BiasType bias) {
+        Case c = masked_case();
+        c.data_type = type;
+        c.bias = bias;
+        c.backward.dbias = false;
+        Differentiated done(c);
+        for (std::int64_t column = 0; column < c.hdim_q; ++column) {
+            GuardedTensor& dk = done.tensor("dk");
+            done.set("dk", 0, 9, column,
+                     1.05 * reference::decode(dk.layout().type, dk.code(0, 0, 9, column)));
+        }
+        return Asked{done.gates(bwd_dq_dk_dv), done.failures(bwd_dq_dk_dv)};
+    };
+    const Asked wrong = asked(DataType::bf16, BiasType::no_bias);
+    EXPECT_THAT(wrong.failed, testing::Contains("G2.row:dk"));
+    EXPECT_THAT(wrong.failed, testing::Not(testing::Contains("G2.row:dv")));
+    EXPECT_THAT(wrong.all, testing::IsSupersetOf({"G2.row:dv", "G2.element:dk", "G2.element:dv"}));
+    for (const Asked& other :
+         {asked(DataType::fp16, BiasType::no_bias), asked(DataType::bf16, BiasType::alibi)})
+        EXPECT_THAT(other.all, testing::Not(testing::Contains(testing::StartsWith("G2.row"))));
+}
+
 // Where P takes few values, or scores are thousands, roundings are not independent. The other gates see a wrong gradient there.
 TEST(BackwardGates, LeaveG2OutForDataOfFewValuesAndSeeWrongGradientsThereToo) {
     using testing::Contains;

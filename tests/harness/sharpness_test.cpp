@@ -66,6 +66,20 @@ Launch with_turned_values(std::int64_t count) {
     };
 }
 
+/// Columns [first, end) of row 17 of O are 2 % too large.
+Launch with_scaled_outputs(std::int64_t first, std::int64_t end) {
+    return [first, end](const KernelInstance& kernel, const FwdArgs& args) {
+        kernel.launch(args, {});
+        for (std::int64_t c = first; c < end; ++c) {
+            const std::int64_t at = args.o.offset(0, 0, 17, c);
+            const double value =
+                reference::decode(ElementType::bf16, load_code(args.o.data, ElementType::bf16, at));
+            store_code(args.o.data, ElementType::bf16, at,
+                       reference::encode(ElementType::bf16, 1.02 * value));
+        }
+    };
+}
+
 struct Mistake {
     const char* name;
     Launch launch;
@@ -85,6 +99,8 @@ const std::vector<Mistake>& mistakes() {
              kernel.launch(args, {});
          }},
         {"P truncated instead of rounded", with_fault(Fault::weights_truncated)},
+        {"one row 2 % too large", with_scaled_outputs(0, channels)},
+        {"one element 2 % too large", with_scaled_outputs(5, 6)},
         {"output all zeros",
          [](const KernelInstance&, const FwdArgs& args) {
              for (std::int64_t row = 0; row < args.shape.seqlen_q; ++row)
@@ -124,7 +140,7 @@ class Bench {
         expected_ = reference::forward(args, reference::all_rows(args), {.numerics = kernel_.numerics});
     }
 
-    /// The criteria that notice the mistake: F the flat 1e-2, 4 gate G4, and of the gates that are required 1 G1, 2 G2, M G2.mean, 3 G3, E the exact one.
+    /// The criteria that notice the mistake: F the flat 1e-2, 4 gate G4, and of the gates that are required 1 G1, 2 G2, R G2.row, S G2.element, M G2.mean, 3 G3, E the exact one.
     Cell noticed_by(const Mistake& mistake) {
         const FwdArgs args = tensors_.args();
         mistake.launch(*kernel_.instance, args);
@@ -136,9 +152,9 @@ class Bench {
         judgement.gates.push_back(low_precision_yardstick(context, tensors_.geometry().types));
         judgement.gates.push_back(flat(outputs));
         Cell cell;
-        const std::pair<const char*, char> marks[] = {{"flat", 'F'}, {"G4", '4'},      {"G1", '1'},
-                                                      {"G2", '2'},   {"G2.mean", 'M'}, {"G3", '3'},
-                                                      {"exact", 'E'}};
+        const std::pair<const char*, char> marks[] = {{"flat", 'F'},    {"G4", '4'},     {"G1", '1'},
+                                                      {"G2", '2'},      {"G2.row", 'R'}, {"G2.element", 'S'},
+                                                      {"G2.mean", 'M'}, {"G3", '3'},     {"exact", 'E'}};
         for (const auto& [gate, letter] : marks)
             for (const auto& verdict : judgement.gates) {
                 if (verdict.gate != gate) continue;
@@ -216,7 +232,7 @@ std::string markdown() {
 
 /// Letters of gates that decide, which F and 4 do not.
 bool caught(const Cell& cell) {
-    return cell.letters.find_first_of("12M3E") != std::string::npos;
+    return cell.letters.find_first_of("12RSM3E") != std::string::npos;
 }
 
 TEST(Sharpness, ACorrectKernelIsNoticedByNothing) {
