@@ -170,6 +170,8 @@ struct Case {
     std::uint64_t seed = 1; ///< of the data, the number after '@'
     int repeats = 2;        ///< runs that must agree bit for bit; 1 = none to compare with
     bool sampled_rows = false;
+    /// Entries, and heads, have the numbers of the plain case from the last one on. No file says so; repeated runs have them (value_order.hpp).
+    bool entries_reversed = false, heads_reversed = false;
 
     Expectation expect = Expectation::pass;
     std::string expect_rule;   ///< rule id or refusal reason that must be named, with expect != pass

@@ -211,7 +211,7 @@ CheckoutKernels::Beside CheckoutKernels::run(const Case& given, const harness::K
     const std::vector<KernelFamily> stages = family.stages(c);
     const harness::Candidate candidate =
         harness::planned_candidate(*ours, family, c, harness::to_problem(c, options.arch));
-    harness::Execution execution(*data, nullptr, candidate);
+    harness::Execution execution(*data, {}, candidate);
     const std::vector<Outputs> own = execution.first();
     keep_files(c, *data, "ours");
     for (std::size_t stage = 0; stage < stages.size(); ++stage)

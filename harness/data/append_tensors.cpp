@@ -1,5 +1,6 @@
 #include "harness/data/append_tensors.hpp"
 
+#include "harness/cases/value_order.hpp"
 #include "harness/data/cache_roles.hpp"
 #include "reference/numerics/formats.hpp"
 
@@ -35,12 +36,14 @@ std::uint32_t bits_of(ElementType type, const Random& row, std::int64_t channel)
 void store_row(const DataSource& source, Tensor& tensor, std::int64_t b, std::int64_t h, std::int64_t i,
                std::int64_t copied, std::uint64_t which, std::span<const double> row) {
     const ElementType type = tensor.layout().type;
-    const Random bits = Random(source.c.seed, stream_bits)
-                            .row(static_cast<std::uint64_t>(b), static_cast<std::uint64_t>(h) * 3 + which,
-                                 static_cast<std::uint64_t>(i));
+    const Case& c = source.c;
+    const std::int64_t entry = plain_entry(c, b), head = plain_head(c, h, which == 0 ? c.nhead_q : c.nhead_k);
+    const Random bits = Random(c.seed, stream_bits)
+                            .row(static_cast<std::uint64_t>(entry),
+                                 static_cast<std::uint64_t>(head) * 3 + which, static_cast<std::uint64_t>(i));
     for (std::size_t n = 0; n < row.size(); ++n) {
         const auto channel = static_cast<std::int64_t>(n);
-        const bool any = source.c.append.any_bits && channel >= copied;
+        const bool any = c.append.any_bits && channel >= copied;
         tensor.set_code(b, h, i, channel,
                         any ? bits_of(type, bits, channel) : reference::encode(type, row[n]));
     }

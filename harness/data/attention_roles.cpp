@@ -1,6 +1,7 @@
 #include "harness/data/attention_roles.hpp"
 
 #include "harness/cases/cache_case.hpp"
+#include "harness/cases/value_order.hpp"
 #include "harness/data/cache_places.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "reference/numerics/formats.hpp"
@@ -237,13 +238,16 @@ void fill_bias(const DataSource& source, GuardedTensor& tensor) {
     });
 }
 void fill_alibi_slopes(const DataSource& source, GuardedTensor& tensor) {
-    const std::vector<float> slopes = default_alibi_slopes(source.c.nhead_q);
-    const float sign = source.c.negative_slopes ? -1.0F : 1.0F;
+    const Case& c = source.c;
+    const std::vector<float> slopes = default_alibi_slopes(c.nhead_q);
+    const float sign = c.negative_slopes ? -1.0F : 1.0F;
     for (std::int64_t b = 0; b < tensor.layout().rows; ++b)
-        for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
-            tensor.set_code(0, 0, b, h,
-                            std::bit_cast<std::uint32_t>(slopes[static_cast<std::size_t>(h)] *
-                                                         (1.0F + static_cast<float>(b) / 8.0F) * sign));
+        for (std::int64_t h = 0; h < c.nhead_q; ++h) {
+            const float slope = slopes[static_cast<std::size_t>(plain_head(c, h, c.nhead_q))];
+            const std::int64_t entry = c.bias_rank >= 1 ? plain_entry(c, b) : 0;
+            const float factor = 1.0F + static_cast<float>(entry) / 8.0F;
+            tensor.set_code(0, 0, b, h, std::bit_cast<std::uint32_t>(slope * factor * sign));
+        }
 }
 void fill_sink_logits(const DataSource& source, GuardedTensor& tensor) {
     for (std::int64_t h = 0; h < source.c.nhead_q; ++h)

@@ -1,5 +1,6 @@
 #include "harness/data/bwd_tensors.hpp"
 
+#include "harness/cases/value_order.hpp"
 #include "harness/data/attention_roles.hpp"
 #include "reference/numerics/formats.hpp"
 #include "reference/rows.hpp"
@@ -81,7 +82,8 @@ void fill_d_o(const DataSource& source, Tensor& tensor) {
         const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
         for (std::int64_t h = 0; h < c.nhead_q; ++h)
             for (std::int64_t i = 0; i < entry.seqlen_q; ++i) {
-                const Random row = random.row(static_cast<std::uint64_t>(b), static_cast<std::uint64_t>(h),
+                const Random row = random.row(static_cast<std::uint64_t>(plain_entry(c, b)),
+                                              static_cast<std::uint64_t>(plain_head(c, h, c.nhead_q)),
                                               static_cast<std::uint64_t>(i));
                 for (std::int64_t n = 0; n < c.hdim_v; ++n)
                     tensor.set_code(

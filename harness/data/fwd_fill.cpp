@@ -1,5 +1,6 @@
 #include "harness/data/fwd_fill.hpp"
 
+#include "harness/cases/value_order.hpp"
 #include "harness/data/infinity.hpp"
 #include "harness/data/tie_values.hpp"
 
@@ -104,6 +105,23 @@ bool FwdFill::exact() const {
     return false;
 }
 
+Random FwdFill::of_query(const Random& stream, std::int64_t b, std::int64_t h, std::int64_t i) const {
+    return stream.row(u64(plain_entry(case_, b)), u64(plain_head(case_, h, case_.nhead_q)), u64(i));
+}
+
+Random FwdFill::of_key(const Random& stream, std::int64_t b, std::int64_t hk, std::int64_t j) const {
+    return stream.row(u64(plain_entry(case_, b)), u64(plain_head(case_, hk, case_.nhead_k)), u64(j));
+}
+
+Random FwdFill::of_descale(int stream, std::int64_t b, std::int64_t h) const {
+    const bool of_tensor =
+        case_.qscale == QScale::pertensor || (case_.qscale == QScale::kv_blockscale && stream == 0);
+    const bool of_head = case_.qscale == QScale::per_token_head && stream == 2;
+    if (!of_tensor) h = plain_head(case_, h, stream == 0 ? case_.nhead_q : case_.nhead_k);
+    if (!of_tensor && !of_head) b = plain_entry(case_, b);
+    return descale_.row(static_cast<std::uint64_t>(stream), u64(b), u64(h));
+}
+
 void FwdFill::normal_row(const Random& random, double factor, std::span<double> row) const {
     for (std::size_t c = 0; c < row.size(); ++c) row[c] = clear_of_subnormals(factor * random.normal(c));
 }
@@ -113,7 +131,7 @@ void FwdFill::uniform_row(const Random& random, std::span<double> row) const {
 }
 
 void FwdFill::q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<double> row) const {
-    const Random random = q_.row(u64(b), u64(h), u64(i));
+    const Random random = of_query(q_, b, h, i);
     switch (case_.fill) {
     case Fill::normal:
         return normal_row(random, 1.0, row);
@@ -162,7 +180,7 @@ void FwdFill::q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<do
 
 void FwdFill::k_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_t seqlen_k,
                     std::span<double> row) const {
-    const Random random = k_.row(u64(b), u64(hk), u64(j));
+    const Random random = of_key(k_, b, hk, j);
     switch (case_.fill) {
     case Fill::normal:
     case Fill::heavy_tailed:
@@ -220,7 +238,7 @@ void FwdFill::k_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_
 }
 
 void FwdFill::v_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::span<double> row) const {
-    const Random random = v_.row(u64(b), u64(hk), u64(j));
+    const Random random = of_key(v_, b, hk, j);
     switch (case_.fill) {
     case Fill::normal:
     case Fill::sharp:
@@ -255,21 +273,25 @@ void FwdFill::v_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::span<d
     }
     case Fill::ties:
         for (std::size_t c = 0; c < row.size(); ++c)
-            row[c] = tied_value(v_.row(u64(b), u64(hk)), j, static_cast<std::int64_t>(c), types_.v, types_.o);
+            row[c] = tied_value(of_key(v_, b, hk, 0), j, static_cast<std::int64_t>(c), types_.v, types_.o);
         return;
     case Fill::weight_ties:
         for (std::size_t c = 0; c < row.size(); ++c)
-            row[c] = weight_tie_value(v_.row(u64(b), u64(hk)), j, static_cast<std::int64_t>(c), types_.v);
+            row[c] = weight_tie_value(of_key(v_, b, hk, 0), j, static_cast<std::int64_t>(c), types_.v);
         return;
     }
 }
 
 double FwdFill::bias(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    const Random random = bias_.row(u64(b), u64(h), u64(i));
+    const bool shared = case_.mode == Mode::batch && case_.bias_rank < 2;
+    const std::int64_t entry = shared ? b : plain_entry(case_, b);
+    const std::int64_t head = case_.bias_rank < 1 ? h : plain_head(case_, h, case_.nhead_q);
+    const Random random = bias_.row(u64(entry), u64(head), u64(i));
     return (random.bits(u64(j)) & 15U) == 7U ? -infinity : random.normal(u64(j));
 }
 
-float FwdFill::sink_logit(std::int64_t h) const {
+float FwdFill::sink_logit(std::int64_t at) const {
+    const std::int64_t h = plain_head(case_, at, case_.nhead_q);
     const bool closed =
         case_.sink_logits == SinkLogits::neutral ? h % 2 == 0 : case_.nhead_q > 1 && h % 4 == 1;
     if (closed) return -std::numeric_limits<float>::infinity();
@@ -281,7 +303,7 @@ float FwdFill::sink_logit(std::int64_t h) const {
 double FwdFill::descale(int stream, std::int64_t b, std::int64_t h, std::int64_t block) const {
     if (exact()) return 1.0;
     // Stored codes of unit-variance data have a standard deviation of about 16, well inside every 8-bit type.
-    const Random random = descale_.row(static_cast<std::uint64_t>(stream), u64(b), u64(h));
+    const Random random = of_descale(stream, b, h);
     const auto index = u64(block);
     if ((random.bits(index) >> 20U & 1U) != 0) return 0x1p-4;
     return static_cast<double>(static_cast<float>((0.75 + 0.5 * random.uniform(index)) / 16.0));
@@ -298,7 +320,7 @@ std::uint32_t FwdFill::mx_scale(int stream, std::int64_t b, std::int64_t h, std:
     if (exact()) return bias;
     // fp4 holds unit-variance data with codes of a standard deviation of 1 to 4, fp8 of 8 to 32.
     const int centre = element_bits(stream == 2 ? types_.v : types_.q) == 4 ? -1 : -4;
-    const Random random = descale_.row(static_cast<std::uint64_t>(stream), u64(b), u64(h)).row(u64(row), 0);
+    const Random random = of_descale(stream, b, h).row(u64(row), 0);
     return static_cast<std::uint32_t>(bias + centre + random.integer(u64(block), -1, 1));
 }
 

@@ -39,6 +39,10 @@ class FwdFill {
 
   private:
     bool exact() const;
+    /// The generator of a row of Q, of K or V, of the descales of a tensor.
+    Random of_query(const Random& stream, std::int64_t b, std::int64_t h, std::int64_t i) const;
+    Random of_key(const Random& stream, std::int64_t b, std::int64_t hk, std::int64_t j) const;
+    Random of_descale(int stream, std::int64_t b, std::int64_t h) const;
     void normal_row(const Random& random, double factor, std::span<double> row) const;
     void uniform_row(const Random& random, std::span<double> row) const;
 

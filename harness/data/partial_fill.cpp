@@ -1,13 +1,16 @@
 #include "harness/data/partial_fill.hpp"
 
+#include "harness/cases/value_order.hpp"
+
 #include <limits>
 
 namespace fmha::harness {
 
 Random PartialFill::of_split(const Random& stream, std::int64_t b, std::int64_t h, std::int64_t split,
                              std::int64_t i) const {
-    const auto head = static_cast<std::uint64_t>(h * case_.split.num_splits + split);
-    return stream.row(static_cast<std::uint64_t>(b), head, static_cast<std::uint64_t>(i));
+    const std::int64_t head = plain_head(case_, h, case_.nhead_q) * case_.split.num_splits + split;
+    return stream.row(static_cast<std::uint64_t>(plain_entry(case_, b)), static_cast<std::uint64_t>(head),
+                      static_cast<std::uint64_t>(i));
 }
 
 bool PartialFill::empty(std::int64_t b, std::int64_t h, std::int64_t split, std::int64_t i) const {
@@ -18,7 +21,8 @@ bool PartialFill::empty(std::int64_t b, std::int64_t h, std::int64_t split, std:
         return split + 1 < case_.split.num_splits;
     case PartialLse::some_empty: {
         // One row in five sees no key at all; in the others two splits in five are empty.
-        const bool row_empty = lse_.row(static_cast<std::uint64_t>(b), static_cast<std::uint64_t>(h),
+        const bool row_empty = lse_.row(static_cast<std::uint64_t>(plain_entry(case_, b)),
+                                        static_cast<std::uint64_t>(plain_head(case_, h, case_.nhead_q)),
                                         static_cast<std::uint64_t>(i))
                                    .integer(0, 0, 4) == 0;
         return row_empty || of_split(lse_, b, h, split, i).integer(1, 0, 4) < 2;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <fmt/format.h>
+#include <numeric>
 
 namespace fmha::harness {
 namespace {
@@ -57,6 +58,14 @@ bool Outputs::Tensor::all_zero() const {
     return true;
 }
 
+Outputs::Tensor Outputs::Tensor::reordered(std::shared_ptr<const OutputRows> rows,
+                                           const std::vector<std::int64_t>& order) const {
+    Tensor tensor(name_, type_, std::move(rows), column_axis_);
+    for (const std::int64_t row : order)
+        tensor.append_row(columns(row), [&](std::int64_t c) { return code(row, c); });
+    return tensor;
+}
+
 std::string Outputs::Tensor::first_difference(const Tensor& other) const {
     if (begin_ != other.begin_ || rows_->ids() != other.rows_->ids())
         return fmt::format("{}: the shapes differ", name_);
@@ -71,6 +80,24 @@ std::string Outputs::Tensor::first_difference(const Tensor& other) const {
                                shown(type_, column_axis_, other.code(row, c)));
         }
     return {};
+}
+
+Outputs
+Outputs::renamed(const std::function<reference::RowId(const reference::RowId&, std::int64_t)>& name) const {
+    Outputs outputs;
+    for (const Tensor& tensor : tensors_) {
+        const std::vector<reference::RowId>& before = tensor.rows().ids();
+        std::vector<reference::RowId> ids(before.size());
+        std::ranges::transform(before, ids.begin(),
+                               [&](const reference::RowId& id) { return name(id, tensor.heads()); });
+        std::vector<std::int64_t> order(ids.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::sort(order, {}, [&](std::int64_t row) { return ids[static_cast<std::size_t>(row)]; });
+        std::ranges::sort(ids);
+        outputs.tensors_.push_back(tensor.reordered(
+            std::make_shared<const OutputRows>(tensor.rows().axis(), std::move(ids)), order));
+    }
+    return outputs;
 }
 
 Outputs::Tensor& Outputs::add(std::string name, ElementType type, std::shared_ptr<const OutputRows> rows,

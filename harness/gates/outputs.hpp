@@ -67,6 +67,11 @@ class Outputs {
             return load_code(codes_.data(), type_, begin_of(row) + c);
         }
         double value(std::int64_t row, std::int64_t c) const;
+        /// The rows of heads 0 … heads − 1, of which there are none without rows.
+        std::int64_t heads() const { return rows_->ids().empty() ? 0 : rows_->ids().back().h + 1; }
+        /// Row `order[n]` as row n of `rows`.
+        Tensor reordered(std::shared_ptr<const OutputRows> rows,
+                         const std::vector<std::int64_t>& order) const;
         /// Every element is a zero of either sign.
         bool all_zero() const;
         /// First bit in which two copies differ, as "o at b0 h1 row 5 column 3: 0x3c01 and 0x3c00"; empty when they are equal.
@@ -88,6 +93,9 @@ class Outputs {
 
     /// Does nothing when there is no such output.
     void remove(std::string_view name);
+
+    /// The same rows by other names, of which none are equal: `name(id, heads)` for each row of a tensor with so many heads.
+    Outputs renamed(const std::function<reference::RowId(const reference::RowId&, std::int64_t)>& name) const;
 
     const std::vector<Tensor>& tensors() const { return tensors_; }
     /// nullptr when there is no such output.

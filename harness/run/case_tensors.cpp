@@ -3,8 +3,8 @@
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
+#include "harness/cases/value_order.hpp"
 #include "harness/data/geometry.hpp"
-#include "harness/run/execution.hpp"
 
 #include <fmt/format.h>
 
@@ -107,7 +107,10 @@ void require_room(const Case& c, Fp8Flavour flavour, std::int64_t limit) {
 
 CaseTensors::CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour,
                          const CaseRunOptions& options, const RowTile& tile)
-    : here_(allocate(family, c, flavour, tile)), moved_(in_another_layout(c)) {
+    : family_(family), flavour_(flavour), tile_(tile), here_(allocate(family, c, flavour, tile)),
+      in_order_(in_another_layout(c)),
+      // Few rows are those of certain entries and heads.
+      moved_(tile.rows > 0 ? in_order_ : in_reverse_order(in_order_)) {
     try {
         if (may_move(family, c, moved_, flavour, options))
             elsewhere_ = allocate(family, moved_, flavour, tile);
@@ -115,7 +118,22 @@ CaseTensors::CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour
         elsewhere_.reset(); // as if it were beyond the memory limit
     }
     const std::int64_t moved = elsewhere_ ? family.bytes(moved_, flavour, 1).tensors : 0;
+    has_room_for_three_ =
+        options.memory_limit == 0 || family.bytes(c, flavour, 1).total() + 2 * moved <= options.memory_limit;
     reference_threads_ = threads_with_room(family, c, flavour, options, tile, moved);
+}
+
+Elsewhere CaseTensors::elsewhere() {
+    return {elsewhere_.get(), &moved_, [this] { return in_order(); }};
+}
+
+std::unique_ptr<CaseData> CaseTensors::in_order() const {
+    if (!has_room_for_three_) return nullptr;
+    try {
+        return allocate(family_, in_order_, flavour_, tile_);
+    } catch (const NoRoomForTensor&) {
+        return nullptr;
+    }
 }
 
 } // namespace fmha::harness

@@ -3,6 +3,7 @@
 #include "harness/families/family.hpp"
 #include "harness/results/result.hpp"
 #include "harness/run/case_runner.hpp"
+#include "harness/run/execution.hpp"
 
 #include <memory>
 
@@ -26,7 +27,7 @@ void require_room(const Case& c, Fp8Flavour flavour, std::int64_t limit);
 /// The tensors of a case, and the same values in another layout where the case may have them and there is room.
 class CaseTensors {
   public:
-    /// `c` must outlive it. `tile`: of a target that runs few rows alone. Throws NoRoomForTensor
+    /// `family` and `c` must outlive it. `tile`: of a target that runs few rows alone. Throws NoRoomForTensor
     /// when there is none for the case itself.
     CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour, const CaseRunOptions& options,
                 const RowTile& tile = {});
@@ -35,15 +36,21 @@ class CaseTensors {
     CaseTensors& operator=(const CaseTensors&) = delete;
 
     CaseData& here() { return *here_; }
-    /// nullptr: nowhere else.
-    CaseData* elsewhere() { return elsewhere_.get(); }
+    /// The same values elsewhere, if anywhere. Valid until this is destroyed.
+    Elsewhere elsewhere();
     /// Those that the limits of the run leave to the reference.
     int reference_threads() const { return reference_threads_; }
 
   private:
+    std::unique_ptr<CaseData> in_order() const;
+
+    const Family& family_;
+    Fp8Flavour flavour_;
+    RowTile tile_;
     std::unique_ptr<CaseData> here_;
-    Case moved_; ///< before the tensors that refer to it
+    Case in_order_, moved_; ///< before the tensors that refer to them
     std::unique_ptr<CaseData> elsewhere_;
+    bool has_room_for_three_ = true; ///< within the limits of the run
     int reference_threads_ = 1;
 };
 

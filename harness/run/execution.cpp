@@ -1,10 +1,13 @@
 #include "harness/run/execution.hpp"
 
 #include "dispatcher/system/stopwatch.hpp"
+#include "harness/cases/value_order.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 namespace fmha::harness {
 namespace {
@@ -14,6 +17,18 @@ void fail(GateVerdict& gate, std::string detail) {
     gate.passed = false;
     gate.ratio = std::numeric_limits<double>::infinity();
     gate.detail = std::move(detail);
+}
+
+std::vector<KernelConfig> configs_of(const Candidate& candidate) {
+    std::vector<KernelConfig> kernels;
+    for (const StageKernel& stage : candidate.stages) kernels.push_back(stage.instance->config());
+    return kernels;
+}
+
+/// "entries and heads", whichever are in reverse order.
+std::string_view reversed_axes(const Case& c) {
+    if (!c.entries_reversed) return "heads";
+    return c.heads_reversed ? "entries and heads" : "entries";
 }
 
 /// The inputs of a large shape take seconds to fill. They are as they were, or else a checksum has told.
@@ -34,13 +49,11 @@ Case in_another_layout(const Case& c) {
     return other;
 }
 
-Execution::Execution(CaseData& here, CaseData* elsewhere, const Candidate& candidate,
+Execution::Execution(CaseData& here, Elsewhere elsewhere, const Candidate& candidate,
                      std::span<const reference::RowId> rows)
-    : here_(here), elsewhere_(elsewhere), candidate_(candidate), rows_(rows) {
-    std::vector<KernelConfig> kernels;
-    for (const StageKernel& stage : candidate.stages) kernels.push_back(stage.instance->config());
-    here_.prepare(kernels);
-    if (elsewhere_ != nullptr) elsewhere_->prepare(kernels);
+    : here_(here), elsewhere_(std::move(elsewhere)), candidate_(candidate), rows_(rows) {
+    here_.prepare(configs_of(candidate));
+    if (elsewhere_.data != nullptr) elsewhere_.data->prepare(configs_of(candidate));
 }
 
 StageOutputs Execution::first() {
@@ -50,27 +63,57 @@ StageOutputs Execution::first() {
 void Execution::repeat(const StageOutputs& first, int repeats) {
     repeats_ = repeats;
     for (int n = 1; n < repeats; ++n) {
-        const bool other_memory = n % 2 == 1;
-        CaseData& place = other_memory && elsewhere_ != nullptr ? *elsewhere_ : here_;
-        const StageOutputs again = run(place, other_memory ? Poison::huge : Poison::nan);
+        const bool other_memory = n % 2 == 1, moved = other_memory && elsewhere_.data != nullptr;
+        const Poison poison = other_memory ? Poison::huge : Poison::nan;
+        const StageOutputs again = moved ? run_elsewhere(poison) : run(here_, poison);
         const std::string difference = first_difference(first, again);
         if (difference.empty()) continue;
         // Everything may have come together: the kernel alone, the contents of memory, and the places of the values. Each is
         // tried without the next.
-        const auto differs = [&](const StageOutputs& from, CaseData& there, Poison content) {
-            return !first_difference(from, run(there, content)).empty();
+        const auto differs_here = [&](Poison content) {
+            return !first_difference(first, run(here_, content)).empty();
         };
-        if (!other_memory || differs(first, here_, Poison::nan))
+        if (!other_memory || differs_here(Poison::nan))
             fail(repeat_, "two identical runs differ: " + difference);
-        else if (elsewhere_ == nullptr || differs(first, here_, Poison::huge))
+        else if (!moved || differs_here(Poison::huge))
             fail(poison_, "the result depends on padding or on memory that was never written: " + difference);
         else
-            fail(layout_, fmt::format("the same values in another layout give another result{}: {}",
-                                      differs(again, *elsewhere_, Poison::nan)
-                                          ? ", which depends on padding or on memory that was never written"
-                                          : "",
-                                      difference));
+            judge_elsewhere(first, again, difference);
     }
+}
+
+void Execution::judge_elsewhere(const StageOutputs& first, const StageOutputs& again,
+                                const std::string& difference) {
+    std::string in_order = difference;
+    bool tells = true;
+    if (is_reversed(*elsewhere_.of)) {
+        const std::unique_ptr<CaseData> data = elsewhere_.in_order();
+        tells = data != nullptr;
+        if (tells) data->prepare(configs_of(candidate_));
+        in_order = tells ? first_difference(first, run(*data, Poison::huge)) : std::string();
+    }
+    if (in_order.empty()) {
+        fail(order_,
+             fmt::format("the same values with {} in reverse order{} give another result: {}",
+                         reversed_axes(*elsewhere_.of), tells ? "" : " and in another layout", difference));
+        return;
+    }
+    fail(layout_, fmt::format("the same values in another layout give another result{}: {}",
+                              first_difference(again, run_elsewhere(Poison::nan)).empty()
+                                  ? ""
+                                  : ", which depends on padding or on memory that was never written",
+                              in_order));
+}
+
+StageOutputs Execution::run_elsewhere(Poison poison) {
+    StageOutputs outputs = run(*elsewhere_.data, poison);
+    const Case& c = *elsewhere_.of;
+    if (!is_reversed(c)) return outputs;
+    for (Outputs& stage : outputs)
+        stage = stage.renamed([&c](const reference::RowId& id, std::int64_t heads) {
+            return reference::RowId{plain_entry(c, id.b), plain_head(c, id.h, heads), id.i};
+        });
+    return outputs;
 }
 
 void Execution::in_parts(const StageOutputs& first) {
@@ -87,7 +130,10 @@ std::vector<GateVerdict> Execution::gates() const {
     std::vector<GateVerdict> gates{stray_};
     if (repeats_ > 1) gates.push_back(poison_);
     if (repeats_ > 2 || !repeat_.passed) gates.push_back(repeat_);
-    if (repeats_ > 1 && elsewhere_ != nullptr) gates.push_back(layout_);
+    if (repeats_ > 1 && elsewhere_.data != nullptr) {
+        gates.push_back(layout_);
+        if (is_reversed(*elsewhere_.of)) gates.push_back(order_);
+    }
     if (parts_) gates.push_back(*parts_);
     return gates;
 }

@@ -299,7 +299,7 @@ TEST(Gates, ResultsThatDependOnPadding) {
     const CaseResult result = run_spoiled(small_case(), [](const FwdArgs& a) {
         const std::uint32_t padding = load_code(a.v.data, a.v.type, a.v.offset(0, 0, 0, a.shape.hdim_v));
         const std::int64_t at = a.o.offset(0, 0, 0, 0);
-        store_code(a.o.data, a.o.type, at, (load_code(a.o.data, a.o.type, at) & ~1U) | (padding >> 1U & 1U));
+        store_code(a.o.data, a.o.type, at, load_code(a.o.data, a.o.type, at) ^ (padding >> 1U & 1U));
     });
     EXPECT_FALSE(verdict(result, "G5.6").passed) << result.message;
     EXPECT_NE(verdict(result, "G5.6").detail.find("depends on padding"), std::string::npos);
@@ -310,7 +310,7 @@ TEST(Gates, ResultsThatDifferFromRunToRun) {
     const CaseResult result = run_spoiled(small_case(), [&runs](const FwdArgs& a) {
         const std::int64_t at = a.o.offset(0, 0, 0, 0);
         store_code(a.o.data, a.o.type, at,
-                   (load_code(a.o.data, a.o.type, at) & ~1U) | (static_cast<unsigned>(runs++) & 1U));
+                   load_code(a.o.data, a.o.type, at) ^ (static_cast<unsigned>(runs++) & 1U));
     });
     // Two runs in different memory, then a third that decides whose fault the difference is: it equals the first.
     EXPECT_FALSE(verdict(result, "G5.6").passed && verdict(result, "G5.7").passed);
@@ -320,7 +320,7 @@ TEST(Gates, ResultsThatDifferFromRunToRun) {
     const CaseResult unstable = run_spoiled(three, [&runs](const FwdArgs& a) {
         const std::int64_t at = a.o.offset(0, 0, 0, 0);
         store_code(a.o.data, a.o.type, at,
-                   (load_code(a.o.data, a.o.type, at) & ~3U) | (static_cast<unsigned>(runs++) & 3U));
+                   load_code(a.o.data, a.o.type, at) ^ (static_cast<unsigned>(runs++) & 3U));
     });
     EXPECT_FALSE(verdict(unstable, "G5.7").passed);
     EXPECT_NE(verdict(unstable, "G5.7").detail.find("two identical runs differ"), std::string::npos);

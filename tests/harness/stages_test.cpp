@@ -205,6 +205,7 @@ Case toy_case() {
     Case c;
     c.id = "toy";
     c.family = ApiFamily::fwd_splitkv;
+    c.batch = c.nhead_q = c.nhead_k = 1;
     return c;
 }
 

@@ -134,7 +134,7 @@ class Trials::Prepared {
 
   private:
     StageOutputs outputs() {
-        Execution execution(tensors_.here(), nullptr, candidate_);
+        Execution execution(tensors_.here(), {}, candidate_);
         StageOutputs written = execution.first();
         stray_ = std::ranges::any_of(execution.gates(), &GateVerdict::failed);
         return written;
