@@ -36,11 +36,12 @@ void refuse(bool asked, const char* flag, const char* lacking) {
 }
 
 /// Features of a problem that no call has an argument for.
-void refuse_features(int bias_type, int has_dropout, int has_logits, int has_sink) {
+void refuse_features(int bias_type, int has_dropout, int has_logits, int has_sink, int has_skip) {
     refuse(bias_type != 0, "bias_type", "a bias");
     refuse(has_dropout != 0, "has_dropout", "its probability");
     refuse(has_logits != 0, "has_logits", "the soft-cap");
     refuse(has_sink != 0, "has_sink", "sinks");
+    refuse(has_skip != 0, "has_skip", "min_seqlen_q");
 }
 
 /// `call` begins the sentence.
@@ -169,10 +170,10 @@ int fmha_dispatcher_run_fwd(const void* q, const void* k, const void* v, void* o
                             int mask_type, int bias_type, int has_lse, int has_dropout, int traits_hdim_q,
                             int traits_hdim_v, int v_rowmajor, int perm, const char* data_type,
                             int group_mode, int window_left, int window_right, int has_logits, int has_sink,
-                            int, float* time_ms) {
+                            int has_skip, float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse_features(bias_type, has_dropout, has_logits, has_sink);
+        refuse_features(bias_type, has_dropout, has_logits, has_sink, has_skip);
         if ((traits_hdim_q > 0 && traits_hdim_q != hdim_q) || (traits_hdim_v > 0 && traits_hdim_v != hdim_v))
             throw std::invalid_argument("traits_hdim_q and traits_hdim_v differ from the tensors' channels");
         const bool group = group_mode != 0, heads_first = perm != 0;
@@ -201,7 +202,7 @@ int fmha_dispatcher_run_bwd(const void* q, const void* k, const void* v, const v
                             float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse_features(bias_type, has_dropout, 0, 0);
+        refuse_features(bias_type, has_dropout, 0, 0, 0);
         refuse(has_dbias != 0, "has_dbias", "the gradient of a bias");
         refuse(store_randval != 0, "store_randval", "random bytes");
         const bool group = group_mode != 0;
@@ -241,7 +242,7 @@ int fmha_dispatcher_run_splitkv(const void* q, const void* k, const void* v, voi
                                 float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse_features(bias_type, 0, has_logits, has_sink);
+        refuse_features(bias_type, 0, has_logits, has_sink, 0);
         require_rows_of_v(v_rowmajor, "split-KV");
         const bool group = group_mode != 0, heads_first = perm != 0;
         if (paged != 0 && !heads_first) throw std::invalid_argument("pages are cut with perm 1; perm is 0");
@@ -266,11 +267,11 @@ int fmha_dispatcher_run_splitkv(const void* q, const void* k, const void* v, voi
 int fmha_dispatcher_run_pagedkv(const void* q, const void* k, const void* v, void* o, int batch, int nhead_q,
                                 int nhead_k, int seqlen_q, int seqlen_k, int hdim_q, int hdim_v, float scale,
                                 int mask_type, int page_size, int v_rowmajor, const char* data_type,
-                                int has_lse, int has_logits, int has_sink, int, int bias_type,
+                                int has_lse, int has_logits, int has_sink, int has_skip, int bias_type,
                                 float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse_features(bias_type, 0, has_logits, has_sink);
+        refuse_features(bias_type, 0, has_logits, has_sink, has_skip);
         require_rows_of_v(v_rowmajor, "paged-KV");
         Call<fmha_pagedkv_args> call(FMHA_FWD_PAGEDKV, data_type, sizes, false);
         auto& args = call.args;
@@ -311,11 +312,11 @@ int fmha_dispatcher_run_batch_prefill(const void* q, const void* k, const void* 
                                       int nhead_q, int nhead_k, int seqlen_q, int seqlen_k, int hdim_q,
                                       int hdim_v, float scale, int mask_type, int bias_type, int page_size,
                                       int kv_layout, int kv_lookup, int v_rowmajor, const char* data_type,
-                                      int has_lse, int has_dropout, int has_logits, int has_sink, int,
-                                      float* time_ms) {
+                                      int has_lse, int has_dropout, int has_logits, int has_sink,
+                                      int has_skip, float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse_features(bias_type, has_dropout, has_logits, has_sink);
+        refuse_features(bias_type, has_dropout, has_logits, has_sink, has_skip);
         require_rows_of_v(v_rowmajor, "batch prefill");
         const bool vectorized = kv_layout == 0, by_lists = kv_lookup != 0;
         if (page_size < 1) throw std::invalid_argument("page_size is below 1");

@@ -104,7 +104,7 @@ class Functions(unittest.TestCase):
 
     def test_what_no_argument_brings(self):
         o = np.empty_like(Q)
-        for options in ({"bias": 1}, {"dropout": 1}, {"logits": 1}, {"sink": 1}, {"dtype": b"fp12"}, {"traits": (128, 0)}):
+        for options in ({"bias": 1}, {"dropout": 1}, {"logits": 1}, {"sink": 1}, {"skip": 1}, {"skip": 1, "group": 1}, {"dtype": b"fp12"}, {"traits": (128, 0)}):
             self.call("run_fwd", (Q, K, V, o), *self.forward(**options), status=-2)
         self.call("run_fwd", (None, K, V, o), *self.forward(), status=-2)
         self.call("run_fwd", (None, K, V, o), *self.forward(group=1), status=-2)
@@ -113,6 +113,9 @@ class Functions(unittest.TestCase):
         self.call("run_bwd", (Q, K, V, Q, Q, Q, o, o, o), 0.0, b"fp16", 0, 0, 0, 1, 0, 0, 0, 128, status=-2)
         self.call("run_appendkv", (None, K, V), 1, 1, 0, 128, b"fp16", status=-2)
         self.call("run_batch_prefill", (Q, K, V, o), 0.0, 0, 0, 1, 0, 0, 1, b"fp16", 0, 0, 0, 0, 0, status=-2)
+        for has_skip, status in ((0, 0), (1, -2)):
+            self.call("run_pagedkv", (Q, K, V, o), 0.0, 0, 0, 1, b"fp16", 0, 0, 0, has_skip, 0, status=status)
+            self.call("run_batch_prefill", (Q, K, V, o), 0.0, 0, 0, 16, 1, 0, 1, b"fp16", 0, 0, 0, 0, has_skip, status=status)
 
     def test_the_sentence_is_on_stderr(self):
         script = ("import ctypes,sys; lib=ctypes.CDLL(sys.argv[1]); lib.fmha_dispatcher_initialize(b'gfx950'); "

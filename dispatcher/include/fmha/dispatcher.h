@@ -1,6 +1,6 @@
 /* The C functions of the library that the dispatcher's Python layer loads (libdispatcher_fmha_lib.so), over our kernels on the host. Their
  * arguments stand in the order that callers have; where a flag asks for data that no argument brings (a bias, dropout, a soft-cap, sink logits,
- * rotary tables, random bytes), the call fails.
+ * min_seqlen_q, rotary tables, random bytes), the call fails.
  *
  * Every pointer is memory of this process. Tensors are dense: [batch, heads, positions, channels] with perm 1, [batch, positions, heads, channels]
  * with perm 0; in group mode each sequence has the length of the problem. V is [batch, heads, channels, positions] with v_rowmajor 0. LSE is
