@@ -41,6 +41,11 @@ std::string unknown_subcommand(const std::vector<std::string>& arguments,
 /// CLI11's sentence about a command line that it refuses, and the option that a misspelt one may be.
 std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
     const auto parsed = app.get_subcommands();
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && !parsed.empty())
+        for (const CLI::Option* option : parsed.front()->get_options())
+            if (option->get_items_expected_max() == 1 && option->count() > 1)
+                return fmt::format("{} is given {} times; allowed: once", option->get_name(),
+                                   option->count());
     if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || parsed.empty()) return error.what();
     const std::vector<std::string> extras = parsed.front()->remaining();
     const auto option = std::ranges::find_if(extras, [](const auto& text) { return text.starts_with("-"); });

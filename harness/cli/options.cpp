@@ -5,8 +5,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
+#include <string_view>
 #include <system_error>
 
 namespace fmha::cli {
@@ -26,6 +29,24 @@ std::uint64_t unsigned_from(const std::string& names, const std::string& text) {
 /// An empty value is a shell variable that was never set, not a wish.
 std::string refuse_empty(const std::string& text) {
     return text.empty() ? "an empty value is not allowed" : "";
+}
+
+/// The values of a list in one word.
+std::vector<std::string> parts_of(std::string_view text) {
+    std::vector<std::string> parts;
+    for (auto comma = text.find(','); comma != std::string_view::npos; comma = text.find(',')) {
+        parts.emplace_back(text.substr(0, comma));
+        text.remove_prefix(comma + 1);
+    }
+    parts.emplace_back(text);
+    return parts;
+}
+
+std::string refuse_empty_part(const std::string& text) {
+    if (text.empty()) return refuse_empty(text);
+    return std::ranges::any_of(parts_of(text), &std::string::empty)
+               ? "\"" + text + "\" has no value on one side of a comma"
+               : "";
 }
 
 /// Many programs take "-" for standard output, and a file of that name would be found late.
@@ -109,8 +130,14 @@ void OptionSet::option(const std::string& names, std::optional<std::int64_t>& ta
 }
 
 void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {
-    texts_.push_back(
-        whole_values(app_.add_option(names, target, help))->delimiter(',')->expected(1)->check(refuse_empty));
+    const auto take = [&target](const std::vector<std::string>& texts) {
+        target.clear();
+        for (const std::string& text : texts) std::ranges::move(parts_of(text), std::back_inserter(target));
+    };
+    // CLI11's own delimiter leaves no value of a lone comma, and takes the next word instead.
+    lists_.push_back(whole_values(app_.add_option_function<std::vector<std::string>>(names, take, help))
+                         ->expected(1)
+                         ->check(refuse_empty_part));
 }
 
 void OptionSet::each(const std::string& names, std::vector<std::string>& target, const std::string& help) {
@@ -144,6 +171,10 @@ void OptionSet::require_different_files() const {
     for (const CLI::Option* option : texts_)
         for (const std::string& text : option->results())
             if (std::filesystem::exists(text, none)) inputs.emplace_back(option->get_name(), text);
+    for (const CLI::Option* option : lists_)
+        for (const std::string& texts : option->results())
+            for (const std::string& text : parts_of(texts))
+                if (std::filesystem::exists(text, none)) inputs.emplace_back(option->get_name(), text);
     require_different(outputs, inputs);
 }
 

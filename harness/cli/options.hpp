@@ -33,7 +33,7 @@ class OptionSet {
     /// Stays empty when it is not given.
     void option(const std::string& names, std::optional<std::uint64_t>& target, const std::string& help);
     void option(const std::string& names, std::optional<std::int64_t>& target, const std::string& help);
-    /// May be given several times, and takes several values separated by commas.
+    /// May be given several times, and takes several values separated by commas. A comma with nothing on one side is a usage error.
     void list(const std::string& names, std::vector<std::string>& target, const std::string& help);
     /// May be given several times; a comma belongs to its value.
     void each(const std::string& names, std::vector<std::string>& target, const std::string& help);
@@ -50,7 +50,8 @@ class OptionSet {
 
   private:
     CLI::App& app_;
-    std::vector<const CLI::Option*> outputs_, texts_; ///< texts may be names of files that are read
+    std::vector<const CLI::Option*> outputs_, texts_,
+        lists_; ///< texts and parts of lists may be names of files that are read
 };
 
 /// Reads words that a run has recorded into the options that `declare` declares. Throws InputError for words that are none of them.

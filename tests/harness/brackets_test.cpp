@@ -25,5 +25,30 @@ TEST(Options, BracketsArePartsOfTheirValues) {
     EXPECT_THAT(two.err, HasSubstr("c.hdim_v == 64"));
 }
 
+TEST(Options, OfOneValueAreGivenOnce) {
+    EXPECT_EQ(run({"verify", "fwd/tiny", "--tier", "smoke", "--arch", "gfx950", "--tier", "full"}).err,
+              "fmha verify: --tier is given 2 times; allowed: once (see fmha verify --help)\n");
+    EXPECT_EQ(run({"verify", "fwd/tiny", "--jobs=1", "--jobs=1", "--jobs=1"}).err,
+              "fmha verify: --jobs is given 3 times; allowed: once (see fmha verify --help)\n");
+}
+
+/// CLI11 makes no value of a lone comma, and would take the word behind it.
+TEST(Options, AListHasAValueOnBothSidesOfAComma) {
+    for (const std::string list : {",", "gfx950,", ",gfx950", "gfx950,,gfx942"}) {
+        const Ran ran = run({"enumerate", "--arch", list, "--count"});
+        EXPECT_EQ(ran.code, 2) << list;
+        EXPECT_EQ(ran.err, "fmha enumerate: --arch: \"" + list +
+                               "\" has no value on one side of a comma (see fmha enumerate --help)\n");
+        EXPECT_EQ(ran.out, "");
+    }
+    const auto count = [](const std::vector<std::string>& archs) {
+        std::vector<std::string> all{"enumerate", "--count", "--family", "fwd"};
+        all.insert(all.end(), archs.begin(), archs.end());
+        return run(all).out;
+    };
+    EXPECT_EQ(count({"--arch", "gfx950,gfx942"}), count({"--arch", "gfx950", "--arch", "gfx942"}));
+    EXPECT_NE(count({"--arch", "gfx950,gfx942"}), count({"--arch", "gfx950"}));
+}
+
 } // namespace
 } // namespace fmha::cli
