@@ -59,6 +59,10 @@ std::optional<SplitName> split_name(std::string_view name,
         parts.overrides = rest.substr(opening + 1, rest.size() - opening - 2);
         rest = rest.substr(0, opening);
     }
+    if (rest.empty())
+        throw InputError(
+            fmt::format("{}: no case file stands before '{}'; expected one, as in fwd/tiny[hdim=8]@1", name,
+                        name.front()));
     parts.stem = rest;
     return parts;
 }

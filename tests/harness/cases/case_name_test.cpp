@@ -170,6 +170,19 @@ TEST(CaseName, OfAFileWithBracketsIsAReproducer) {
     EXPECT_EQ(load_cases({longer}, options).at(0).seqlen_q.size(), 200U);
 }
 
+TEST(CaseName, BeginsWithItsFile) {
+    for (const auto& [name, before] :
+         {std::pair{"[fwd/tiny]", "'['"}, {"[]", "'['"}, {"[hdim=8]@1", "'['"}, {"@1", "'@'"}})
+        try {
+            load_cases({name}, {.root = FMHA_CASES_DIR});
+            ADD_FAILURE() << name;
+        } catch (const InputError& error) {
+            EXPECT_EQ(error.what(), fmt::format("{}: no case file stands before {}; expected one, as in "
+                                                "fwd/tiny[hdim=8]@1",
+                                                name, before));
+        }
+}
+
 TEST(CaseSeed, DependsOnRunAndNameButNotOnTheSeedInTheName) {
     EXPECT_EQ(case_seed(7, "fwd/x[hdim=64]@1"), case_seed(7, "fwd/x[hdim=64]@2"));
     EXPECT_NE(case_seed(7, "fwd/x[hdim=64]@1"), case_seed(8, "fwd/x[hdim=64]@1"));
