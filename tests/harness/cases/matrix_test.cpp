@@ -1,5 +1,6 @@
 // The promises of the shipped matrix: sizes per tier, a budget of work, and the pair table without empty cells.
 
+#include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -8,7 +9,9 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <map>
 #include <set>
+#include <sstream>
 
 namespace fmha::harness {
 namespace {
@@ -109,6 +112,19 @@ TEST(Matrix, FourteenParityConfigurations) {
     EXPECT_EQ(cases.size(), 2U * 14U);
 }
 
+/// The labels of every file that is registered with CTest: of its lowest tier, as CTest has them.
+std::map<std::string, std::vector<std::string>> registered_labels() {
+    std::map<std::string, std::vector<std::string>> registered;
+    std::ifstream list(FMHA_CASE_LIST);
+    for (std::string line; std::getline(list, line);) {
+        std::istringstream words(line);
+        std::string stem, label;
+        if (!(words >> stem)) continue;
+        while (words >> label) registered[stem].push_back(label);
+    }
+    return registered;
+}
+
 /// Globbing finds new files at configure time, but the running ones must also be on record: the list in CMake and
 /// the folder have to agree.
 TEST(Matrix, EveryCaseFileIsRegisteredWithCTest) {
@@ -116,10 +132,20 @@ TEST(Matrix, EveryCaseFileIsRegisteredWithCTest) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root))
         if (entry.path().extension() == ".json" && entry.path().parent_path().filename() != "sweeps")
             on_disk.insert(entry.path().lexically_relative(root).replace_extension().generic_string());
-    std::ifstream list(FMHA_CASE_LIST);
-    for (std::string line; std::getline(list, line);)
-        if (!line.empty()) registered.insert(line);
+    for (const auto& [stem, labels] : registered_labels()) registered.insert(stem);
     EXPECT_EQ(on_disk, registered);
+}
+
+TEST(Matrix, TheLabelsOfACaseFileAreThoseOfItsTests) {
+    const LoadOptions options{.root = root, .tier = Tier::nightly, .planned_tile = house_tiles("gfx950")};
+    for (const auto& [stem, labels] : registered_labels()) {
+        ASSERT_GE(labels.size(), 3U) << stem;
+        EXPECT_TRUE(parse_enum<Tier>(labels[2])) << stem;
+        std::vector<std::string> expected{"case", stem.substr(0, stem.find('/')), labels[2]};
+        const Case one = load_cases({stem}, options).front();
+        expected.insert(expected.end(), one.labels.begin(), one.labels.end());
+        EXPECT_EQ(labels, expected) << stem;
+    }
 }
 
 } // namespace
