@@ -16,16 +16,20 @@ std::string key_of(const std::string& name, const std::string& kernel, std::int6
     return fmt::format("{}\n{}\n{}", name, kernel, round);
 }
 
-/// Takes a line that `append` wrote. False for another one.
+/// Takes a line that `append` wrote. False for another one. Throws InputError for a row that an earlier line tells of: a run appends
+/// each row once, so that one of the lines is not its own.
 bool take_line(std::string_view line, std::unordered_map<std::string, BenchRow>& finished) {
+    BenchRow row;
     try {
-        BenchRow row = unpack_row(Json::parse(line));
-        const std::string key = key_of(row.name, row.kernel, row.round);
-        finished.insert_or_assign(key, std::move(row));
-        return true;
+        row = unpack_row(Json::parse(line));
     } catch (const InputError&) {
         return false;
     }
+    const std::string name = row.name, kernel = row.kernel;
+    const std::int64_t round = row.round;
+    if (!finished.try_emplace(key_of(name, kernel, round), std::move(row)).second)
+        throw InputError(fmt::format("{} on {} in round {} has an earlier line", kernel, name, round));
+    return true;
 }
 
 /// One kernel, or all of its stages, on one case.

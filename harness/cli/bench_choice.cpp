@@ -144,7 +144,12 @@ std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::stri
             left_out_ > 0 ? "every case named expects a refusal, which takes no time"
                           : fmt::format("--family {}: no case named is of this family{}", family_,
                                         names_matrix() ? "; a shape matrix has cases of fwd and bwd" : ""));
-    for (Case& c : chosen) c = harness::with_device_splits(std::move(c), arch, archs);
+    std::set<std::string> names;
+    for (Case& c : chosen) {
+        // Rows of one name would be one in journals and stores.
+        if (!names.insert(c.id).second) throw InputError(fmt::format("the case {} is named twice", c.id));
+        c = harness::with_device_splits(std::move(c), arch, archs);
+    }
     return chosen;
 }
 

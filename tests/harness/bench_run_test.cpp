@@ -173,6 +173,57 @@ TEST(BenchRun, AJournalContinuesIt) {
     EXPECT_THROW(BenchJournal(file, Json{{"of", "another"}}, "x"), InputError);
 }
 
+/// Each number in its place and unit: 2 ms for 3 GFLOP and 5 MB, of ceilings of 6 TFLOP/s and 10 GB/s.
+TEST(BenchRun, ARowForPeopleHasItsNumbersInTheirUnits) {
+    BenchRow row;
+    row.name = "a shape";
+    row.kernel = "a_kernel";
+    row.outcome = BenchOutcome::measured;
+    row.time = {.median = 2e-3, .low = 1e-3, .high = 4e-3, .samples = 7, .best = 0.5e-3};
+    row.places = 9;
+    row.work.flops = 3e9;
+    row.work.bytes = 5e6;
+    EXPECT_EQ(to_text(row), "a shape\n    a_kernel\n"
+                            "    2 ms (1 to 4, 7 launches in 9 places)   1.5 TFLOP/s   2.5 GB/s\n");
+    row.matrix = {6e12, "how"};
+    row.copy = {10e9, "how"};
+    row.parts = {{"first", {.median = 1.5e-3, .low = 1.25e-3, .high = 1.75e-3}}};
+    EXPECT_EQ(to_text(row),
+              "a shape\n    a_kernel\n"
+              "    2 ms (1 to 4, 7 launches in 9 places)   1.5 TFLOP/s (25 % of 6)   2.5 GB/s (25 % of 10)\n"
+              "        first                   1.5 ms (1.25 to 1.75)\n");
+}
+
+/// Of two lines the last one would win without a word.
+TEST(BenchRun, ARowThatIsToldTwiceIsRefused) {
+    const system::TemporaryDirectory folder;
+    const auto file = folder.path() / "journal.jsonl";
+    const Json identity{{"of", "a test"}};
+    BenchRow row;
+    row.name = "a";
+    row.kernel = "k";
+    row.outcome = BenchOutcome::measured;
+    row.time.median = 1.0;
+    {
+        BenchJournal journal(file, identity, "run");
+        journal.append(row);
+        row.round = 2;
+        journal.append(row);
+    }
+    EXPECT_EQ(BenchJournal(file, identity, "run").finished("a", "k", 2)->time.median, 1.0);
+    row.time.median = 2.0;
+    BenchJournal(file, identity, "run").append(row);
+    const std::string before = system::read_file(file);
+    try {
+        BenchJournal(file, identity, "run");
+        ADD_FAILURE() << "accepted";
+    } catch (const InputError& error) {
+        EXPECT_EQ(error.what(), file.string() + ": line 4: k on a in round 2 has an earlier line; "
+                                                "remove the file to begin anew");
+    }
+    EXPECT_EQ(system::read_file(file), before);
+}
+
 TEST(BenchRun, RowsComeBackWhole) {
     BenchRow row;
     row.name = "a";
