@@ -4,7 +4,6 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/cases_root.hpp"
-#include "harness/run/case_tensors.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "kernels/arch/arch.hpp"
 
@@ -19,7 +18,7 @@ void CaseOptions::declare(OptionSet& options) {
         "Folder that relative case names start from (default: cases here, else the source tree's)");
     options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
     arch_files_.declare(options);
-    memory_.declare(options, "refused");
+    memory_.declare(options, "refused", "files");
 }
 
 harness::Case CaseOptions::load() const {
@@ -38,8 +37,11 @@ harness::Case CaseOptions::load() const {
     // Files have no gaps between rows or entries.
     c.wide_tensor.clear();
     static_cast<void>(harness::to_problem(c, arch_));
-    harness::require_room(c, fp8_flavour(arch_), memory_.bytes());
     return c;
+}
+
+int CaseOptions::reference_threads(const harness::Case& c, harness::FileUse use) const {
+    return harness::reference_threads_within(memory_.bytes(), use, c, fp8_flavour(arch_));
 }
 
 } // namespace fmha::cli

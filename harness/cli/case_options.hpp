@@ -4,6 +4,7 @@
 #include "harness/cli/arch_files.hpp"
 #include "harness/cli/memory_limit.hpp"
 #include "harness/cli/options.hpp"
+#include "harness/run/case_tensors.hpp"
 
 #include <string>
 
@@ -15,9 +16,13 @@ class CaseOptions {
   public:
     void declare(OptionSet& options);
 
-    /// The case, packed as files are and checked against the rules for the architecture and the memory limit. Throws InputError
-    /// or ProblemError; both name the mistake.
+    /// The case, packed as files are and checked against the rules for the architecture. Throws InputError or ProblemError; both name
+    /// the mistake.
     harness::Case load() const;
+
+    /// The threads that the reference of the case has within the memory limit. Throws InputError where there is no room for one: to be
+    /// called before anything is laid out.
+    int reference_threads(const harness::Case& c, harness::FileUse use) const;
 
     /// Architecture, which decides the 8-bit flavour.
     const std::string& arch() const { return arch_; }

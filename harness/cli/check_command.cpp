@@ -40,6 +40,7 @@ class CheckCommand final : public Command {
         if (!(p_prescale_ > 0.0) || p_prescale_ > 0x1p64)
             throw InputError(fmt::format("--p-prescale is {}; allowed: above 0, at most 2^64", p_prescale_));
         const harness::Case c = chosen_.load();
+        const int threads = chosen_.reference_threads(c, harness::FileUse::judge_outputs);
         const Fp8Flavour flavour = fp8_flavour(chosen_.arch());
         Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour), p_prescale_);
         // Below that even P = 1 is no normal number of its type, and the limits let everything pass.
@@ -50,7 +51,7 @@ class CheckCommand final : public Command {
         const auto data = family.allocate(c, flavour);
         const harness::InputOrigin inputs = harness::read_given_inputs(tensors_, family, c, *data);
         // Before outputs take the place of inputs that are updated.
-        const auto expectation = data->expectation(0);
+        const auto expectation = data->expectation(threads);
         harness::read_given_outputs(outputs_.empty() ? tensors_ : outputs_, family, c, *data);
         numerics.normalised_p = normalised_p_;
         if (tf32_) {

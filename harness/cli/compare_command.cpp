@@ -144,10 +144,11 @@ class CompareCommand final : public Command {
         Case c = cases.front();
         c.wide_tensor.clear(); // files have no gaps between rows or entries
         const Fp8Flavour flavour = fp8_flavour(arch);
-        harness::require_room(c, flavour, run_.memory_limit());
+        const int threads = harness::reference_threads_within(run_.memory_limit(),
+                                                              harness::FileUse::judge_outputs, c, flavour);
         const harness::Family& family = harness::family_of(c.family);
         const auto data = family.allocate(c, flavour);
-        const auto expectation = data->expectation(0);
+        const auto expectation = data->expectation(threads);
         const Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour));
         const std::vector<KernelFamily> stages = family.stages(c);
         std::vector<std::vector<harness::Outputs>> sides;

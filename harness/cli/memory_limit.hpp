@@ -18,14 +18,13 @@ class MemoryLimit {
     enum class Usual : std::uint8_t { eight_gib, machine };
     explicit MemoryLimit(Usual usual = Usual::eight_gib) : usual_(usual) {}
 
-    /// `fate` of such a case: "not run".
-    void declare(OptionSet& options, const std::string& fate) {
-        options.option(
-            "--memory-limit", gib_,
-            fmt::format(
-                "GiB of tensors, copies of outputs and reference above which a case is {}; 0: no limit "
-                "(default: {})",
-                fate, usual_ == Usual::machine ? "the memory of the machine" : "8"));
+    /// `fate` of such a case: "not run". `outputs`: what there is of them beside the tensors.
+    void declare(OptionSet& options, const std::string& fate, const std::string& outputs = "copies") {
+        options.option("--memory-limit", gib_,
+                       fmt::format("GiB of tensors, {} of outputs and reference above which a case is {}; 0: "
+                                   "no limit (default: {})",
+                                   outputs, fate,
+                                   usual_ == Usual::machine ? "the memory of the machine" : "8"));
     }
 
     /// Throws InputError for a value that is out of range.

@@ -35,6 +35,7 @@ class ReferenceCommand final : public Command {
     }
     int run(const Streams& streams) override {
         const harness::Case c = chosen_.load();
+        const int threads = chosen_.reference_threads(c, harness::FileUse::write_reference);
         const harness::Family& family = harness::family_of(c.family);
         const auto data = family.allocate(c, fp8_flavour(chosen_.arch()));
         if (!tensors_.empty()) harness::read_given_inputs(tensors_, family, c, *data);
@@ -45,7 +46,7 @@ class ReferenceCommand final : public Command {
             data->complete_inputs();
             harness::write_inputs(out_, data->tensors());
         }
-        const std::size_t rows = data->write_reference(out_);
+        const std::size_t rows = data->write_reference(out_, threads);
         if (format_ == "json") {
             const Json written{{"name", c.id}, {"rows", rows}, {"out", out_}};
             fmt::print(streams.out, "{}\n", written.dump());

@@ -148,4 +148,23 @@ std::int64_t tensor_bytes(const Case& c, Fp8Flavour flavour) {
     return bytes;
 }
 
+/// The same of its files.
+template <class Args>
+FileBytes file_bytes(const Case& c, Fp8Flavour flavour) {
+    constexpr std::int64_t reference_element = 8, code = 4;
+    const Geometry geometry = geometry_of(c, flavour);
+    FileBytes bytes;
+    for (const Role<Args>* const role : roles_of_case<Args>(c, geometry)) {
+        if (!role->exchanged) continue;
+        const TensorLayout layout = layout_of(*role, c, geometry);
+        const std::int64_t elements = layout.batches * layout.heads * layout.rows * layout.columns;
+        bytes.largest = std::max(bytes.largest, element_bytes(layout.type, elements));
+        if (role->flow == Flow::out || role->flow == Flow::in_out)
+            bytes.reference += reference_element * elements;
+        if (role->flow == Flow::in_out)
+            bytes.updated += element_bytes(layout.type, elements) + code * elements;
+    }
+    return bytes;
+}
+
 } // namespace fmha::harness

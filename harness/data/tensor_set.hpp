@@ -48,6 +48,13 @@ void each_cell(const TensorSpec& spec, Visit&& visit) {
     });
 }
 
+/// Bytes that the files of a case take in memory, beside its tensors.
+struct FileBytes {
+    std::int64_t largest = 0;   ///< one while it is read or written
+    std::int64_t reference = 0; ///< all outputs as a reference computes them, float64
+    std::int64_t updated = 0;   ///< what tensors that are updated in place held before
+};
+
 /// Memory that a kernel may reach through one pointer: stretches in ascending order, with nothing in between.
 struct MemoryBlock {
     std::string_view name;

@@ -17,7 +17,7 @@ class AppendKvData final : public CaseData {
     std::unique_ptr<CaseExpectation> expectation(int) const override {
         return std::make_unique<AppendExpectation>(tensors_.args());
     }
-    std::size_t write_reference(const std::filesystem::path& folder) const override {
+    std::size_t write_reference(const std::filesystem::path& folder, int) const override {
         return write_appended(tensors_.args(), tensors_.set(), folder);
     }
 
@@ -43,16 +43,19 @@ class AppendKvFamily final : public Family {
         return std::make_unique<AppendKvData>(c, flavour);
     }
     CaseBytes bytes(const Case& c, Fp8Flavour flavour, int) const override {
-        // Four copies as forward keeps them; a number and a code an element of two oracles, and the name of every row.
+        // A number and a code an element of two oracles, and the name of every row.
         constexpr std::int64_t row_name = 72;
         const Written written = written_by(c);
         const std::int64_t elements = written.copied + written.rotated;
         const ElementType type = element_types(c.data_type, flavour).k;
         CaseBytes bytes;
         bytes.tensors = tensor_bytes<AppendKvArgs>(c, flavour);
-        bytes.copies = 4 * (element_bytes(type, elements + written.kept) + written.rows * 24);
+        bytes.copies =
+            CaseBytes::copies_of_run * (element_bytes(type, elements + written.kept) + written.rows * 24);
         bytes.reference = 2 * (elements * 12 + written.rows * row_name) +
                           element_bytes(type, written.kept + written.rotated);
+        bytes.values = elements * 12 + written.rows * row_name;
+        bytes.files = file_bytes<AppendKvArgs>(c, flavour);
         return bytes;
     }
     /// Three for every rotated channel; a copy counts as one.

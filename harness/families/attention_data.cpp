@@ -37,10 +37,10 @@ std::int64_t judged_rows(const Case& c, const Geometry& geometry, std::int64_t a
 
 std::size_t write_attention_reference(const DataSource& source, const TensorSet& set,
                                       const reference::AttentionArgs& args,
-                                      const std::filesystem::path& folder) {
+                                      const std::filesystem::path& folder, int threads) {
     const auto rows = expected_rows(source.c, args);
     const auto expected =
-        reference::attention(args, rows, {.companions = false, .numerics = {}, .threads = 0});
+        reference::attention(args, rows, {.companions = false, .numerics = {}, .threads = threads});
     ReferenceFile o(set.tensor("o").layout());
     std::optional<ReferenceFile> lse, randval;
     if (set.has("lse")) lse.emplace(set.tensor("lse").layout());
@@ -73,18 +73,20 @@ CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::i
         outputs.rows = std::min(outputs.rows, *rows);
         if (c.store_randval) outputs.random_bytes = outputs.rows * geometry.max_seqlen_k;
     }
-    // The first launch, the present one, a third when they differ, and one while stray writes are looked for.
-    constexpr std::int64_t copies = 4, row_name = 24, lse = 4;
+    constexpr std::int64_t row_name = 24, lse = 4;
     CaseBytes bytes;
     bytes.tensors = tensors;
-    bytes.copies = copies * (element_bytes(geometry.types.o, outputs.rows * c.hdim_v) +
-                             outputs.rows * (row_name + lse) + outputs.random_bytes);
-    bytes.reference = reference::reference_bytes({.rows = judged_rows(c, geometry, outputs.rows),
-                                                  .results = results,
-                                                  .seqlen_k = geometry.max_seqlen_k,
-                                                  .hdim_q = c.hdim_q,
-                                                  .hdim_v = c.hdim_v,
-                                                  .threads = threads});
+    bytes.copies = CaseBytes::copies_of_run * (element_bytes(geometry.types.o, outputs.rows * c.hdim_v) +
+                                               outputs.rows * (row_name + lse) + outputs.random_bytes);
+    const reference::ReferenceExtents extents{.rows = judged_rows(c, geometry, outputs.rows),
+                                              .group_rows = c.nhead_q / c.nhead_k * geometry.max_seqlen_q,
+                                              .results = results,
+                                              .seqlen_k = geometry.max_seqlen_k,
+                                              .hdim_q = c.hdim_q,
+                                              .hdim_v = c.hdim_v,
+                                              .threads = threads};
+    bytes.reference = reference::reference_bytes(extents);
+    bytes.values = reference::value_bytes(extents);
     return bytes;
 }
 

@@ -16,17 +16,18 @@
 namespace fmha::harness {
 
 /// Writes O times scale_o and LSE of the rows that the case judges; other rows are NaN. Random bytes at positions that the
-/// mask hides are 0. Returns the number of rows.
+/// mask hides are 0. `threads`: of the reference; 0 = all. Returns the number of rows.
 std::size_t write_attention_reference(const DataSource& source, const TensorSet& set,
                                       const reference::AttentionArgs& args,
-                                      const std::filesystem::path& folder);
+                                      const std::filesystem::path& folder, int threads);
 
 /// The same of a case over a cache, after the caches that its append-KV leaves.
 template <class Args>
-std::size_t write_chained_reference(const FamilyTensors<Args>& tensors, const std::filesystem::path& folder) {
+std::size_t write_chained_reference(const FamilyTensors<Args>& tensors, const std::filesystem::path& folder,
+                                    int threads) {
     const auto write = [&] {
         return write_attention_reference(tensors.source(), tensors.set(),
-                                         reference::attention_of(planned_call(tensors)), folder);
+                                         reference::attention_of(planned_call(tensors)), folder, threads);
     };
     if (!appends(tensors.of_case())) return write();
     const AppendKvArgs append = append_before(tensors);
@@ -36,7 +37,7 @@ std::size_t write_chained_reference(const FamilyTensors<Args>& tensors, const st
     return appended + write();
 }
 
-/// `tensors`: bytes of the case's tensors. `rows`: of the outputs that are copied and judged, at most; absent = those of the case.
+/// `tensors`: bytes of the case's tensors, to which the caller adds those of its files. `rows`: of the outputs that are copied and judged, at most; absent = those of the case.
 /// `results`: of the reference that are held together.
 CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::int64_t tensors,
                           std::optional<std::int64_t> rows = {}, std::int64_t results = 1);
@@ -97,9 +98,9 @@ class AttentionData final : public CaseData {
         else
             return attention(threads);
     }
-    std::size_t write_reference(const std::filesystem::path& folder) const override {
-        if constexpr (over_cache) return write_chained_reference(tensors_, folder);
-        return write_attention_reference(tensors_.source(), tensors_.set(), judged(), folder);
+    std::size_t write_reference(const std::filesystem::path& folder, int threads) const override {
+        if constexpr (over_cache) return write_chained_reference(tensors_, folder, threads);
+        return write_attention_reference(tensors_.source(), tensors_.set(), judged(), folder, threads);
     }
 
   private:
@@ -147,7 +148,9 @@ class AttentionFamily final : public Family {
         return allocate(c, flavour);
     }
     CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const override {
-        return attention_bytes(c, flavour, threads, tensor_bytes<Args>(c, flavour));
+        CaseBytes bytes = attention_bytes(c, flavour, threads, tensor_bytes<Args>(c, flavour));
+        bytes.files = file_bytes<Args>(c, flavour);
+        return bytes;
     }
     CaseBytes bytes_of_few_rows(const Case& c, Fp8Flavour flavour, int threads) const override {
         if (!has_few_rows(c)) return bytes(c, flavour, threads);

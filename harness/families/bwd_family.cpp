@@ -92,7 +92,7 @@ class BwdData final : public CaseData {
     std::unique_ptr<CaseExpectation> expectation(int threads) const override {
         return std::make_unique<BwdExpectation>(tensors_, kernels_, threads);
     }
-    std::size_t write_reference(const std::filesystem::path& folder) const override;
+    std::size_t write_reference(const std::filesystem::path& folder, int threads) const override;
 
   private:
     void fill_with_results(std::string_view name, KeptCodes& kept);
@@ -149,14 +149,15 @@ bool BwdData::writes(KernelFamily stage, std::string_view name) const {
 }
 
 /// The gradients, and O and LSE where the case runs forward; NaN where no line was computed.
-std::size_t BwdData::write_reference(const std::filesystem::path& folder) const {
+std::size_t BwdData::write_reference(const std::filesystem::path& folder, int threads) const {
     const BwdArgs args = tensors_.args();
     if (runs_forward(tensors_.of_case())) {
         store_forward_results(tensors_);
         write_forward(folder);
     }
     const reference::GradientRequest request = gradient_request(tensors_);
-    const reference::Gradients expected = reference::backward(args, request, {.companions = false});
+    const reference::Gradients expected =
+        reference::backward(args, request, {.companions = false, .threads = threads});
     const bool group = args.shape.mode == Mode::group;
     const auto write = [&](const char* name, const reference::GradientTable& table, const auto& ids,
                            auto place) {
@@ -248,7 +249,7 @@ class BwdFamily final : public Family {
     CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const override {
         const Geometry geometry = geometry_of(c, flavour);
         const Extents extents = extents_of(c, geometry);
-        constexpr std::int64_t copies = 4, row_name = 24, number = 8, tables = 4, block = 128, work = 40;
+        constexpr std::int64_t row_name = 24, number = 8, tables = 4, block = 128, work = 40;
         const std::int64_t values = (extents.rows + extents.keys) * c.hdim_q + extents.keys * c.hdim_v;
         // The workspace of the smallest key tile that kernels have.
         KernelConfig smallest;
@@ -256,13 +257,18 @@ class BwdFamily final : public Family {
         smallest.algorithm.tile.n0 = 64;
         CaseBytes bytes;
         bytes.tensors = tensor_bytes<BwdArgs>(c, flavour) + workspace_of(c, geometry, smallest).size.bytes;
-        bytes.copies = copies * (element_bytes(geometry.types.q, values + extents.dbias) +
-                                 (3 * extents.rows + 2 * extents.keys) * row_name);
+        bytes.copies = CaseBytes::copies_of_run * (element_bytes(geometry.types.q, values + extents.dbias) +
+                                                   (3 * extents.rows + 2 * extents.keys) * row_name);
         // Four numbers an element of two oracles, their blocks of pairs, and the entry that one of them decodes.
-        bytes.reference = 2 * tables * number * (values + extents.dbias + extents.rows) +
-                          number * threads *
-                              (work * block * (block + c.hdim_q + c.hdim_v) +
-                               (geometry.max_seqlen_q + geometry.max_seqlen_k) * 2 * (c.hdim_q + c.hdim_v));
+        const std::int64_t table = number * (values + extents.dbias + extents.rows);
+        const std::int64_t blocks =
+            number * threads *
+            (work * block * (block + c.hdim_q + c.hdim_v) +
+             (geometry.max_seqlen_q + geometry.max_seqlen_k) * 2 * (c.hdim_q + c.hdim_v));
+        bytes.reference = 2 * tables * table + blocks;
+        // O and LSE of forward are computed first.
+        bytes.values = std::max(table + blocks, number * extents.rows * (c.hdim_q + 2 * c.hdim_v));
+        bytes.files = file_bytes<BwdArgs>(c, flavour);
         return bytes;
     }
     /// Of the five products.

@@ -22,12 +22,18 @@
 /// exchange of files and reports know no family. Questions with a short answer are columns of `dispatcher/types/family_traits.hpp`.
 namespace fmha::harness {
 
-/// Bytes that running a case takes, without a kernel's own.
+/// Bytes that a case takes, without a kernel's own.
 struct CaseBytes {
-    std::int64_t tensors = 0;   ///< all of them, small arrays among them
-    std::int64_t copies = 0;    ///< of outputs, as many as are compared at a time
-    std::int64_t reference = 0; ///< rows and work of both oracles
+    /// Of outputs, in a run: the first launch, the present one, a third when they differ, and one while stray writes are looked for.
+    static constexpr std::int64_t copies_of_run = 4;
 
+    std::int64_t tensors = 0;   ///< all of them, small arrays among them
+    std::int64_t copies = 0;    ///< `copies_of_run` of the outputs
+    std::int64_t reference = 0; ///< rows and work of both oracles
+    std::int64_t values = 0;    ///< of the values alone that `write_reference` computes
+    FileBytes files{};
+
+    /// While kernels run and are judged.
     std::int64_t total() const { return tensors + copies + reference; }
 };
 
@@ -84,9 +90,9 @@ class CaseData {
     virtual bool repeats(KernelFamily, std::string_view) const { return true; }
     /// `threads`: of the oracles; 0 = all of the machine.
     virtual std::unique_ptr<CaseExpectation> expectation(int threads) const = 0;
-    /// Writes the reference's outputs to `folder` as .npy files (cases/README.md), 64-bit before any rounding. Returns the
-    /// number of rows.
-    virtual std::size_t write_reference(const std::filesystem::path& folder) const = 0;
+    /// Writes the reference's outputs to `folder` as .npy files (cases/README.md), 64-bit before any rounding. `threads` as
+    /// above. Returns the number of rows.
+    virtual std::size_t write_reference(const std::filesystem::path& folder, int threads) const = 0;
 };
 
 /// The data types of random problems. One that stands twice is drawn twice as often.

@@ -171,7 +171,7 @@ class SplitKvData final : public CaseData {
             return std::unique_ptr<CaseExpectation>(std::make_unique<SplitExpectation>(tensors_, threads));
         });
     }
-    std::size_t write_reference(const std::filesystem::path& folder) const override;
+    std::size_t write_reference(const std::filesystem::path& folder, int threads) const override;
 
   private:
     static Case with_splits(Case c) {
@@ -197,11 +197,12 @@ void SplitKvData::complete_inputs() {
                     for (std::int64_t c = 0; c < case_.hdim_v; ++c) o.set_code(b, head, row, c, 0);
 }
 
-std::size_t SplitKvData::write_reference(const std::filesystem::path& folder) const {
-    if (attends(case_)) return write_chained_reference(tensors_, folder);
+std::size_t SplitKvData::write_reference(const std::filesystem::path& folder, int threads) const {
+    if (attends(case_)) return write_chained_reference(tensors_, folder, threads);
     const SplitKvArgs args = tensors_.args();
     const auto rows = reference::all_rows(args);
-    const auto expected = reference::combine(args, rows, {.companions = false, .numerics = {}, .threads = 0});
+    const auto expected =
+        reference::combine(args, rows, {.companions = false, .numerics = {}, .threads = threads});
     ReferenceFile o(tensors_.tensor("o").layout());
     std::optional<ReferenceFile> lse;
     if (tensors_.has("lse")) lse.emplace(tensors_.tensor("lse").layout());
@@ -239,17 +240,22 @@ class SplitKvFamily final : public Family {
         return std::make_unique<SplitKvData>(c, flavour);
     }
     CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const override {
-        // Four copies as forward keeps them; seven tables of a value a channel and six numbers a row, of two oracles.
+        // Seven tables of a value a channel and six numbers a row, of two oracles.
         const std::int64_t rows = rows_of(c, flavour);
         CaseBytes bytes;
         bytes.tensors = tensor_bytes<SplitKvArgs>(c, flavour);
-        bytes.copies = 4 * rows * (element_bytes(element_types(c.data_type, flavour).o, c.hdim_v) + 28);
+        bytes.copies = CaseBytes::copies_of_run * rows *
+                       (element_bytes(element_types(c.data_type, flavour).o, c.hdim_v) + 28);
         bytes.reference = 2 * 8 * rows * (7 * c.hdim_v + 6);
+        bytes.values = 8 * rows * (c.hdim_v + 6);
+        bytes.files = file_bytes<SplitKvArgs>(c, flavour);
         if (!attends(c)) return bytes;
         // Each split has a forward problem's rows and copies, and so has attention over all keys, which are read once for each.
         const std::int64_t splits = c.split.num_splits < 1 ? 128 : c.split.num_splits;
-        bytes.copies += 4 * splits * rows * (4 * c.hdim_v + 28);
-        bytes.reference += attention_bytes(c, flavour, threads, 0, {}, splits + 1).reference;
+        bytes.copies += CaseBytes::copies_of_run * splits * rows * (4 * c.hdim_v + 28);
+        const CaseBytes attention = attention_bytes(c, flavour, threads, 0, {}, splits + 1);
+        bytes.reference += attention.reference;
+        bytes.values = attention.values; // of all splits as one
         return bytes;
     }
     double flops(const Case& c) const override {

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace fmha::harness {
 namespace {
 
@@ -24,13 +26,10 @@ CaseBytes bytes_of(const Family& family, const Case& c, Fp8Flavour flavour, cons
     return tile.rows > 0 ? family.bytes_of_few_rows(c, flavour, threads) : family.bytes(c, flavour, threads);
 }
 
-/// Of the threads that `options` offer to the reference, as many as the limit has memory for beside `moved` bytes.
-int threads_with_room(const Family& family, const Case& c, Fp8Flavour flavour, const CaseRunOptions& options,
-                      const RowTile& tile, std::int64_t moved) {
-    int threads = options.reference_threads;
-    while (options.memory_limit != 0 && threads > 1 &&
-           bytes_of(family, c, flavour, tile, threads).total() + moved > options.memory_limit)
-        threads /= 2;
+/// Of the threads that are offered to the reference, as many as `limit` has memory for; `needed(n)` bytes of n threads.
+template <class Needed>
+int threads_with_room(int threads, std::int64_t limit, const Needed& needed) {
+    while (limit != 0 && threads > 1 && needed(threads) > limit) threads /= 2;
     return threads;
 }
 
@@ -98,11 +97,26 @@ void require_runnable(const Case& c, const std::string& arch) {
     }
 }
 
-void require_room(const Case& c, Fp8Flavour flavour, std::int64_t limit) {
-    const int threads = system::threads_of_each(1); // the reference has all of them
-    if (const auto mistake = beyond_limit(family_of(c.family).bytes(c, flavour, threads), limit);
-        !mistake.empty())
-        throw InputError(fmt::format("{}: {} (--memory-limit)", c.id, mistake));
+std::int64_t bytes_of_use(FileUse use, const CaseBytes& bytes) {
+    const FileBytes& files = bytes.files;
+    if (use == FileUse::write_reference)
+        return bytes.tensors + std::max(files.largest, files.reference + bytes.values);
+    // The outputs are copied once, and those of an earlier folder are kept.
+    return bytes.tensors + std::max(files.largest + files.updated,
+                                    2 * bytes.copies / CaseBytes::copies_of_run + bytes.reference);
+}
+
+int reference_threads_within(std::int64_t limit, FileUse use, const Case& c, Fp8Flavour flavour) {
+    const Family& family = family_of(c.family);
+    const CaseBytes least = family.bytes(c, flavour, 1);
+    if (const std::int64_t needed = bytes_of_use(use, least); limit != 0 && needed > limit)
+        throw InputError(
+            fmt::format("{}: it needs {} bytes ({} of tensors, {} of files and the reference), {} "
+                        "are allowed (--memory-limit)",
+                        c.id, needed, least.tensors, needed - least.tensors, limit));
+    return threads_with_room(system::threads_of_each(1), limit, [&](int threads) {
+        return bytes_of_use(use, family.bytes(c, flavour, threads));
+    });
 }
 
 CaseTensors::CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour,
@@ -120,7 +134,9 @@ CaseTensors::CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour
     const std::int64_t moved = elsewhere_ ? family.bytes(moved_, flavour, 1).tensors : 0;
     has_room_for_three_ =
         options.memory_limit == 0 || family.bytes(c, flavour, 1).total() + 2 * moved <= options.memory_limit;
-    reference_threads_ = threads_with_room(family, c, flavour, options, tile, moved);
+    reference_threads_ = threads_with_room(options.reference_threads, options.memory_limit, [&](int threads) {
+        return bytes_of(family, c, flavour, tile, threads).total() + moved;
+    });
 }
 
 Elsewhere CaseTensors::elsewhere() {

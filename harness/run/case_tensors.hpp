@@ -20,9 +20,18 @@ bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8F
 /// has tensors that cannot be laid out; of a case with very many entries only the former. A case whose problem is refused has no tensors.
 void require_runnable(const Case& c, const std::string& arch);
 
-/// Throws InputError, which begins with the case's name, when its tensors, copies of outputs and reference need more than `limit` bytes;
-/// 0 = no limit.
-void require_room(const Case& c, Fp8Flavour flavour, std::int64_t limit);
+/// What is done with a case whose tensors other programs bring or take as files.
+enum class FileUse : std::uint8_t {
+    write_reference, ///< outputs are computed and written
+    judge_outputs,   ///< outputs are read and judged, one folder of them after the other
+};
+
+/// Bytes that this takes at a time, beside the memory of a few rows and of the program.
+std::int64_t bytes_of_use(FileUse use, const CaseBytes& bytes);
+
+/// The threads of a reference that has the machine for itself: as many of the machine's as `limit` bytes have room for; 0 = no limit. Throws
+/// InputError, which begins with the case's name, when there is no room for one.
+int reference_threads_within(std::int64_t limit, FileUse use, const Case& c, Fp8Flavour flavour);
 
 /// The tensors of a case, and the same values in another layout where the case may have them and there is room.
 class CaseTensors {

@@ -115,7 +115,7 @@ class ToyData final : public CaseData {
     std::unique_ptr<CaseExpectation> expectation(int) const override {
         return std::make_unique<ToyExpectation>(args(), doubted_);
     }
-    std::size_t write_reference(const std::filesystem::path&) const override { return 0; }
+    std::size_t write_reference(const std::filesystem::path&, int) const override { return 0; }
 
   private:
     SplitKvArgs args() const {

@@ -39,7 +39,7 @@ class ToyData final : public CaseData {
     std::unique_ptr<CaseExpectation> expectation(int) const override {
         return std::make_unique<ToyExpectation>(tensors_.args());
     }
-    std::size_t write_reference(const std::filesystem::path& folder) const override {
+    std::size_t write_reference(const std::filesystem::path& folder, int) const override {
         const ToyArgs args = tensors_.args();
         ReferenceFile file(tensors_.tensor("o").layout());
         const auto rows = reference::toy_rows(args);
