@@ -1,6 +1,5 @@
 // The command line: exit codes 0, 1 and 2 and nothing else, one sentence for every kind of bad input, and reports.
 
-#include "dispatcher/system/files.hpp"
 #include "harness/npy/npy.hpp"
 #include "tests/harness/command_support.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
@@ -21,7 +20,6 @@ using test::Ran;
 using test::run;
 using test::Scratch;
 using test::verify_on;
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
@@ -140,116 +138,6 @@ TEST(Verify, WritesAllReports) {
 TEST(Verify, JsonToStandardOutput) {
     const Ran ran = verify_on<harness::test::FittingHostKernel>({one_case, "--format", "json"});
     EXPECT_EQ(nlohmann::json::parse(ran.out)["ledger"]["green"], true);
-}
-
-TEST(Exchange, AReferenceJudgesItself) {
-    const Scratch folder;
-    const Ran wrote =
-        run({"reference", "--case", one_case, "--cases-root", FMHA_CASES_DIR, "--out", folder / "all"});
-    ASSERT_EQ(wrote.code, 0) << wrote.err;
-    const auto check = [&] {
-        return run(
-            {"check", "--case", one_case, "--cases-root", FMHA_CASES_DIR, "--tensors", folder / "all"});
-    };
-    // The reference is float64; a kernel's output has the type of the case.
-    EXPECT_EQ(check().code, 2);
-    EXPECT_THAT(check().err,
-                HasSubstr("o.npy: dtype is float64, as fmha reference writes it and no kernel; allowed: "
-                          "float16 or uint16 (bit patterns)\n"));
-    test::round_to(harness::NpyType::float16, folder / "all/o.npy");
-    harness::NpyArray half = harness::read_npy(folder / "all/o.npy");
-    // Nor does its LSE pass beside a kernel's O.
-    EXPECT_EQ(check().code, 2);
-    EXPECT_THAT(check().err, HasSubstr("lse.npy: dtype is float64, as fmha reference writes it and no "
-                                       "kernel; allowed: float32\n"));
-    test::round_to(harness::NpyType::float32, folder / "all/lse.npy");
-    EXPECT_EQ(check().code, 0) << check().out << check().err;
-    fs::copy(folder / "all", folder / "right");
-    const auto compare = [&](const char* other) {
-        return run({"compare", one_case, "--cases-root", FMHA_CASES_DIR, "--tensors", folder / "right",
-                    folder / other});
-    };
-    EXPECT_EQ(compare("right").code, 0) << compare("right").err;
-    EXPECT_THAT(compare("right").out, HasSubstr("all the same bits"));
-    half.bytes[100] ^= 0x40U;
-    half.bytes[101] ^= 0x10U;
-    harness::write_npy(folder / "all/o.npy", half);
-    const Ran wrong = check();
-    EXPECT_EQ(wrong.code, 1);
-    EXPECT_THAT(wrong.out, HasSubstr("FAILED"));
-    const Ran beside = compare("all");
-    EXPECT_EQ(beside.code, 1);
-    EXPECT_THAT(beside.out, AllOf(HasSubstr("passed"), HasSubstr("failed"), HasSubstr("\no  "),
-                                  HasSubstr(" 1 of "), HasSubstr("first b0 h0 row 0 column 50: "),
-                                  HasSubstr(" of the limit, and by"), HasSubstr(" ULP")))
-        << beside.err;
-    EXPECT_THAT(run({"compare", one_case, "--cases-root", FMHA_CASES_DIR}).err,
-                HasSubstr("give one of --ck-kernels FOLDER, --ck-bin FOLDER and --tensors FOLDER FOLDER"));
-    // A kernel that wrote no LSE must not be judged by the reference's own.
-    fs::create_directory(folder / "mine");
-    fs::copy(folder / "all/o.npy", folder / "mine/o.npy");
-    const Ran apart = run({"check", "--case", one_case, "--cases-root", FMHA_CASES_DIR, "--tensors",
-                           folder / "all", "--outputs", folder / "mine"});
-    EXPECT_EQ(apart.code, 2);
-    EXPECT_THAT(apart.err, HasSubstr("mine/lse.npy: cannot be opened: No such file or directory"));
-    fs::remove(folder / "all/lse.npy");
-    EXPECT_THAT(check().err, HasSubstr("lse.npy: cannot be opened"));
-}
-
-/// A table of pages that leads out of the pool is a sentence and no page is read; entries that no key needs may hold anything.
-TEST(Exchange, AMalformedTableIsNotFollowed) {
-    const Scratch folder;
-    const std::string one = "splitkv/plain@1", tensors = folder / "given";
-    const std::vector<std::string> again{"reference", "--case", one,     "--cases-root", FMHA_CASES_DIR,
-                                         "--tensors", tensors,  "--out", folder / "out"};
-    ASSERT_EQ(run({"reference", "--case", one, "--cases-root", FMHA_CASES_DIR, "--out", tensors}).code, 0);
-    harness::NpyArray table = harness::read_npy(tensors + "/block_table.npy");
-    ASSERT_EQ(table.elements(), 2);
-    const auto put = [&](std::int64_t place, std::int32_t page) {
-        std::memcpy(table.bytes.data() + 4 * place, &page, 4);
-        harness::write_npy(tensors + "/block_table.npy", table);
-    };
-    put(1, -1); // no key lies in it
-    EXPECT_EQ(run(again).code, 0) << run(again).err;
-    for (const std::int32_t page : {-1, 3, 1 << 30}) {
-        put(0, page);
-        const std::string sentence =
-            fmt::format("P-2: block_table of entry 0 has page {} at place 0; the pool has 3 pages", page);
-        EXPECT_EQ(run(again).code, 2);
-        EXPECT_THAT(run(again).err, HasSubstr(sentence));
-        const Ran judged =
-            run({"check", "--case", one, "--cases-root", FMHA_CASES_DIR, "--tensors", tensors});
-        EXPECT_EQ(judged.code, 2);
-        EXPECT_THAT(judged.err, HasSubstr(sentence));
-    }
-}
-
-/// The same of slots: as many as K has.
-TEST(Exchange, AMalformedSlotIsNotFollowed) {
-    for (const auto& [one, cache] :
-         {std::pair<std::string, std::string>{"splitkv/decode[page_size=0,cache_batch_idx=true]@1", "/k.npy"},
-          {"appendkv/layouts[page_size=0,cache_batch_idx=true]@1", "/k_out.npy"}}) {
-        const Scratch folder;
-        const std::string tensors = folder / "given";
-        const std::vector<std::string> again{"reference", "--case", one,     "--cases-root", FMHA_CASES_DIR,
-                                             "--tensors", tensors,  "--out", folder / "out"};
-        const Ran first = run({"reference", "--case", one, "--cases-root", FMHA_CASES_DIR, "--out", tensors});
-        ASSERT_EQ(first.code, 0) << first.err;
-        harness::NpyArray slots = harness::read_npy(tensors + "/cache_batch_idx.npy");
-        const auto count = static_cast<std::int32_t>(harness::read_npy(tensors + cache).shape[0]);
-        for (const std::int32_t slot : {count, 100'000'000}) {
-            std::memcpy(slots.bytes.data(), &slot, 4);
-            harness::write_npy(tensors + "/cache_batch_idx.npy", slots);
-            const std::string sentence =
-                fmt::format("P-6: entry 0 has slot {} of the cache, which has {} slots", slot, count);
-            EXPECT_EQ(run(again).code, 2);
-            EXPECT_THAT(run(again).err, HasSubstr(sentence));
-            const Ran judged =
-                run({"check", "--case", one, "--cases-root", FMHA_CASES_DIR, "--tensors", tensors});
-            EXPECT_EQ(judged.code, 2);
-            EXPECT_THAT(judged.err, HasSubstr(sentence));
-        }
-    }
 }
 
 /// The case's own value, not the default of a problem without pages.
