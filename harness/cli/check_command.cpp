@@ -49,10 +49,11 @@ class CheckCommand final : public Command {
                                          to_string(c.data_type), p_prescale_ * numerics.f_p / numerics.u_p));
         const harness::Family& family = harness::family_of(c.family);
         const auto data = family.allocate(c, flavour);
-        const harness::InputOrigin inputs = harness::read_given_inputs(tensors_, family, c, *data);
+        const harness::GivenInputs inputs = harness::read_given_inputs(tensors_, family, c, *data);
         // Before outputs take the place of inputs that are updated.
         const auto expectation = data->expectation(threads);
-        harness::read_given_outputs(outputs_.empty() ? tensors_ : outputs_, family, c, *data);
+        auto found = harness::read_given_outputs(outputs_.empty() ? tensors_ : outputs_, family, c, *data,
+                                                 inputs.caches);
         numerics.normalised_p = normalised_p_;
         if (tf32_) {
             if (c.data_type != DataType::fp32)
@@ -61,7 +62,8 @@ class CheckCommand final : public Command {
             // P is an operand of the second product, so it is rounded like the others.
             numerics.u_m = numerics.u_p = 0x1p-11;
         }
-        auto result = harness::judge_given_outputs(c, *data, *expectation, numerics, inputs);
+        auto result =
+            harness::judge_given_outputs(c, *data, *expectation, numerics, inputs.origin, std::move(found));
         result.reproduce = streams.invocation;
         const bool passed = result.outcome == harness::Outcome::passed;
         if (format_ == "json")

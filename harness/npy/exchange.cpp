@@ -187,6 +187,12 @@ void read_inputs(const fs::path& folder, TensorSet& tensors,
     });
 }
 
+bool read_if_there(const fs::path& folder, const std::string& name, TensorSet& tensors) {
+    if (!fs::exists(file_of(folder, name))) return false;
+    read_tensor(folder, name, FileOf::input, tensors.tensor(name));
+    return true;
+}
+
 void read_outputs(const fs::path& folder, TensorSet& tensors) {
     each_output(tensors, [&](const TensorSpec& spec, const std::string& file) {
         read_tensor(folder, file, FileOf::output, tensors.tensor(spec.name));

@@ -22,6 +22,10 @@ std::vector<std::int64_t> npy_shape(const TensorLayout& layout);
 void read_inputs(const std::filesystem::path& folder, TensorSet& tensors,
                  const std::function<bool(const std::string&)>& placed = {});
 
+/// Whether `folder` has a file of the tensor `name`, which is then read into it, whatever numbers it holds. Throws InputError for another
+/// dtype or shape.
+bool read_if_there(const std::filesystem::path& folder, const std::string& name, TensorSet& tensors);
+
 /// The file of a tensor that is updated in place, as it is afterwards.
 std::string updated_name(const std::string& name);
 

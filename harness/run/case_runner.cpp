@@ -289,7 +289,7 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, const Numerics& nu
 }
 
 CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
-                               const Numerics& numerics, InputOrigin inputs) {
+                               const Numerics& numerics, InputOrigin inputs, std::vector<GateVerdict> found) {
     const std::vector<KernelFamily> stages = family_of(c.family).stages(c);
     CaseResult result = blank_result(c);
     result.kernel = "given";
@@ -301,6 +301,7 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& e
     for (const KernelFamily stage : stages) outputs.push_back(exchanged_outputs(data, stage));
     const std::string mistrust = judge_outputs(
         result, stages, outputs, std::vector<StageKernel>(stages.size(), kernel), oracles, inputs);
+    std::ranges::move(found, std::back_inserter(result.gates));
     conclude(result, mistrust);
     return result;
 }

@@ -22,9 +22,11 @@ std::vector<CaseResult> run_case(const Family& family, const Case& c, const Kern
 /// Judges outputs that are already in `data`, written by kernels that declare `numerics`, with the gates that need no second
 /// run. Outputs that are not exchanged are left out.
 CaseResult judge_given_outputs(const Case& c, CaseData& data, const Numerics& numerics);
-/// The same with an expectation that was made before the outputs came, for families that update inputs in place.
+/// The same with an expectation that was made before the outputs came, for families that update inputs in place. `found`: the verdicts of
+/// gates that were asked when they came.
 CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
-                               const Numerics& numerics, InputOrigin inputs = InputOrigin::caller);
+                               const Numerics& numerics, InputOrigin inputs = InputOrigin::caller,
+                               std::vector<GateVerdict> found = {});
 
 /// Judges the outputs that the kernels of `candidate` have written into `data`, all stages, with the same gates.
 CaseResult judge_run_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -18,12 +20,15 @@ namespace {
 using harness::NpyArray;
 using harness::NpyType;
 using test::Exchanged;
+using test::numbers_of;
 using test::put;
+using test::put_numbers;
 using test::Ran;
 using test::round_to;
 using test::run;
 using test::Scratch;
 using testing::HasSubstr;
+using testing::Not;
 
 /// A table of pages that leads out of the pool is a sentence and no page is read; entries that no key needs may hold anything.
 TEST(Exchange, AMalformedTableIsNotFollowed) {
@@ -172,7 +177,7 @@ TEST(Exchange, KeysAreNumbersWhereTheGivenTablesSay) {
     put(tensors + "/k.npy", free * page_elements + 3 * 64 + 7, 0x7E00);
     const Ran red = reference({"--tensors", tensors, "--out", folder / "moved"});
     EXPECT_EQ(red.code, 2);
-    EXPECT_THAT(red.err, HasSubstr("k.npy: key 3 of entry 1 is NaN at head 0 channel 7"));
+    EXPECT_THAT(red.err, HasSubstr("k.npy: key 3 of entry 1 at head 0 channel 7 (page or slot "));
     // Queries are read whole, also where a part of them is rotated.
     const std::string rotated =
         "pagedkv/rotated[dtype=fp16,seqlen_q=1,rope=interleaved,rotary_dim=48,appended=1]@1";
@@ -281,6 +286,100 @@ TEST(Exchange, DescalesAreNumbersWhereTheGivenTablesSay) {
         const Ran red = reference({"--tensors", tensors, "--out", folder / "moved"});
         EXPECT_EQ(red.code, 2);
         EXPECT_THAT(red.err, HasSubstr("k_descale"));
+    }
+}
+
+bool is_nan(std::uint16_t half) {
+    return std::isnan(reference::decode(ElementType::fp16, half));
+}
+
+/// The cache NAME_out of a kernel that writes its new keys into the cache `before`. Returns the places of those that it leaves alone.
+std::vector<std::size_t> write_into(const Exchanged& given, const std::string& name,
+                                    const std::vector<std::uint16_t>& before) {
+    auto after = numbers_of<std::uint16_t>(given.file(name + "_out"));
+    std::vector<std::size_t> alone;
+    for (std::size_t i = 0; i < after.size(); ++i)
+        if (is_nan(after[i])) { // so the reference marks them
+            alone.push_back(i);
+            after[i] = before.at(i);
+        }
+    put_numbers(given.file(name + "_out"), after);
+    return alone;
+}
+
+/// G5.5 of a case that goes on: every earlier key of a cache that is given whole.
+TEST(Exchange, AppendKvLeavesEarlierKeysAlone) {
+    for (const std::string one : {"pagedkv/appended[hdim=64,dtype=fp16,mode=batch,seqlen_q=5,appended=5]@1",
+                                  "splitkv/appended[hdim=64,dtype=fp16,seqlen_q=5,num_splits=3,appended=1]@1",
+                                  "batch_prefill/appended[dtype=fp16,seqlen_q=1,appended=1]@1"})
+        for (const std::string name : {"k", "v"}) {
+            const Exchanged given(one);
+            given.round({"o", "k_out", "v_out"});
+            EXPECT_THAT(given.check().out, Not(HasSubstr("G5.5"))) << "of NaN nothing is said";
+            const auto before = numbers_of<std::uint16_t>(given.file(name));
+            const auto alone = write_into(given, name, before);
+            const Ran right = given.check();
+            EXPECT_EQ(right.code, 0) << right.out << right.err;
+            EXPECT_THAT(right.out, HasSubstr("G5.5:" + name + "=0")) << one;
+            // Rows of a pool without a key are poison in the case's own inputs, and mean nothing.
+            const auto nothing =
+                std::ranges::find_if(alone, [&](std::size_t at) { return is_nan(before[at]); });
+            ASSERT_NE(nothing, alone.end());
+            put(given.file(name + "_out"), static_cast<std::int64_t>(*nothing), 0x3C00);
+            EXPECT_EQ(given.check().code, 0) << one;
+            for (const bool last : {false, true}) {
+                auto keys = alone;
+                std::erase_if(keys, [&](std::size_t at) { return is_nan(before[at]); });
+                const std::size_t at = last ? keys.back() : keys.front();
+                const auto place = static_cast<std::int64_t>(at);
+                put(given.file(name + "_out"), place, before[at] ^ 1U);
+                const Ran wrong = given.check();
+                EXPECT_EQ(wrong.code, 1) << one << " " << name;
+                EXPECT_THAT(wrong.out,
+                            HasSubstr(fmt::format("got {:#x}, not {:#x}, the bits of {}.npy, where append-KV "
+                                                  "writes nothing",
+                                                  before[at] ^ 1U, before[at], name)));
+                EXPECT_THAT(wrong.out, HasSubstr("G5.5 " + name + ": key "));
+                put(given.file(name + "_out"), place, before[at]);
+            }
+        }
+}
+
+/// G5.5 of append-KV alone: everything but the new keys, where the cache before it is given. It may hold anything.
+TEST(Exchange, AppendKvLeavesTheRestOfAGivenCacheAlone) {
+    for (const std::string layout : {"page_size=0", "page_size=128"}) {
+        const Exchanged given("appendkv/plain[dtype=fp16,heads=2,hdim=64,seqlen=3:20,rope=none," + layout +
+                              "]@1");
+        given.round({"k_out", "v_out", "q_out"});
+        const auto marks = numbers_of<std::uint16_t>(given.file("k_out"));
+        std::vector<std::uint16_t> before(marks.size());
+        for (std::size_t i = 0; i < before.size(); ++i) before[i] = static_cast<std::uint16_t>(977 * i);
+        const auto alone = write_into(given, "k", before);
+        EXPECT_THAT(given.check().out, Not(HasSubstr("G5.5"))) << "nobody says what was there";
+        NpyArray cache = harness::read_npy(given.file("k_out"));
+        std::memcpy(cache.bytes.data(), before.data(), cache.bytes.size());
+        harness::write_npy(given.file("k"), cache);
+        const Ran right = given.check();
+        EXPECT_EQ(right.code, 0) << right.out << right.err;
+        EXPECT_THAT(right.out, HasSubstr("G5.5:k=0"));
+        EXPECT_THAT(right.out, Not(HasSubstr("G5.5:v"))) << "only K is given";
+        for (const std::size_t at : {alone.front(), alone[alone.size() / 2], alone.back()}) {
+            const auto place = static_cast<std::int64_t>(at);
+            put(given.file("k_out"), place, is_nan(before[at]) ? 0U : before[at] ^ 1U);
+            const Ran wrong = given.check();
+            EXPECT_EQ(wrong.code, 1) << at;
+            EXPECT_THAT(wrong.out, HasSubstr(layout == "page_size=0" ? "G5.5 k: slot " : "G5.5 k: page "))
+                << wrong.out;
+            put(given.file("k_out"), place, before[at]);
+        }
+        // One NaN is as good as another.
+        const auto nan = std::ranges::find_if(alone, [&](std::size_t at) { return is_nan(before[at]); });
+        ASSERT_NE(nan, alone.end());
+        put(given.file("k_out"), static_cast<std::int64_t>(*nan), before[*nan] ^ 1U ^ 0x200U);
+        EXPECT_EQ(given.check().code, 0);
+        cache.shape = {cache.elements()};
+        harness::write_npy(given.file("k"), cache);
+        EXPECT_THAT(given.check().err, HasSubstr("k.npy: shape is "));
     }
 }
 
