@@ -188,7 +188,8 @@ void read_inputs(const fs::path& folder, TensorSet& tensors,
 }
 
 bool read_if_there(const fs::path& folder, const std::string& name, TensorSet& tensors) {
-    if (!fs::exists(file_of(folder, name))) return false;
+    // A link that leads nowhere is there, and cannot be opened.
+    if (!fs::exists(fs::symlink_status(file_of(folder, name)))) return false;
     read_tensor(folder, name, FileOf::input, tensors.tensor(name));
     return true;
 }

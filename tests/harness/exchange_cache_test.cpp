@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -377,6 +378,10 @@ TEST(Exchange, AppendKvLeavesTheRestOfAGivenCacheAlone) {
         ASSERT_NE(nan, alone.end());
         put(given.file("k_out"), static_cast<std::int64_t>(*nan), before[*nan] ^ 1U ^ 0x200U);
         EXPECT_EQ(given.check().code, 0);
+        std::filesystem::remove(given.file("k"));
+        std::filesystem::create_symlink("nowhere", given.file("k"));
+        EXPECT_THAT(given.check().err, HasSubstr("k.npy: cannot be opened"));
+        std::filesystem::remove(given.file("k"));
         cache.shape = {cache.elements()};
         harness::write_npy(given.file("k"), cache);
         EXPECT_THAT(given.check().err, HasSubstr("k.npy: shape is "));
