@@ -42,10 +42,17 @@ std::string unknown_subcommand(const std::vector<std::string>& arguments,
 std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
     const auto parsed = app.get_subcommands();
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && !parsed.empty())
-        for (const CLI::Option* option : parsed.front()->get_options())
-            if (option->get_items_expected_max() == 1 && option->count() > 1)
-                return fmt::format("{} is given {} times; allowed: once", option->get_name(),
-                                   option->count());
+        for (const CLI::Option* option : parsed.front()->get_options()) {
+            const auto most = static_cast<std::size_t>(option->get_items_expected_max());
+            const std::size_t given = option->count();
+            if (option->get_multi_option_policy() != CLI::MultiOptionPolicy::Throw || most < 1 || given == 0)
+                continue;
+            if (most == 1 && given > 1)
+                return fmt::format("{} is given {} times; allowed: once", option->get_name(), given);
+            if (most == 2 && given != 2)
+                return fmt::format("{} has {} values; allowed: 2, one behind the other", option->get_name(),
+                                   given);
+        }
     if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || parsed.empty()) return error.what();
     const std::vector<std::string> extras = parsed.front()->remaining();
     const auto option = std::ranges::find_if(extras, [](const auto& text) { return text.starts_with("-"); });

@@ -30,6 +30,20 @@ TEST(Options, OfOneValueAreGivenOnce) {
               "fmha verify: --tier is given 2 times; allowed: once (see fmha verify --help)\n");
     EXPECT_EQ(run({"verify", "fwd/tiny", "--jobs=1", "--jobs=1", "--jobs=1"}).err,
               "fmha verify: --jobs is given 3 times; allowed: once (see fmha verify --help)\n");
+    // Lists and flags, which may be given more often, are not to blame.
+    EXPECT_THAT(run({"bench", "--num-splits", "1", "--num-splits", "2", "--compile-only", "--seconds", "1",
+                     "--seconds", "2"})
+                    .err,
+                HasSubstr("fmha bench: --seconds is given 2 times; allowed: once"));
+    for (const std::vector<std::string>& folders :
+         {std::vector<std::string>{"--tensors", "a"}, {"--tensors", "a", "b", "--tensors", "c", "d"}}) {
+        std::vector<std::string> line{"compare", "fwd/tiny"};
+        line.insert(line.end(), folders.begin(), folders.end());
+        EXPECT_EQ(run(line).err,
+                  fmt::format("fmha compare: --tensors has {} values; allowed: 2, one behind the other "
+                              "(see fmha compare --help)\n",
+                              folders.size() == 2 ? 1 : 4));
+    }
 }
 
 /// CLI11 makes no value of a lone comma, and would take the word behind it.
