@@ -222,8 +222,8 @@ void require_elements(const Problem& problem, const Args& args) {
                                          to_string(tensor.type), to_string(types.*of)));
     };
     check("q", args.q, &ElementTypes::q);
-    check("k", args.k, &ElementTypes::k);
-    check("v", args.v, &ElementTypes::v);
+    if constexpr (requires { args.k; }) check("k", args.k, &ElementTypes::k);
+    if constexpr (requires { args.v; }) check("v", args.v, &ElementTypes::v);
     if constexpr (requires { args.o; }) check("o", args.o, &ElementTypes::o);
     if constexpr (requires { args.bias; }) check("bias", args.bias, &ElementTypes::bias);
 }
