@@ -29,8 +29,7 @@ namespace {
 
 template <NamedEnum E>
 E enumerator(const char* field, std::int32_t code) {
-    for (const auto& entry : EnumTable<E>::names)
-        if (static_cast<std::int32_t>(entry.value) == code) return entry.value;
+    if (const auto value = enum_of_code<E>(code)) return *value;
     throw InputError(fmt::format("{} is {}, which is no code of {}", field, code, allowed_names<E>()));
 }
 
@@ -235,7 +234,7 @@ void check_values_of(const Args& args, DataType type, Memory memory) {
         if constexpr (requires { args.dropout; }) dropout = args.dropout;
         if constexpr (requires { args.quant; }) quant = args.quant;
         check_values(type, args.score, dropout, quant, seqstart_k);
-        const auto& [stride, heads] = std::pair(args.score.alibi_stride, args.shape.nhead_q);
+        const std::int64_t stride = args.score.alibi_stride, heads = args.shape.nhead_q;
         if (args.score.bias_type == BiasType::alibi && stride != 0 && stride != heads)
             throw ProblemError("A-1", "alibi_stride", std::to_string(stride),
                                fmt::format("alibi_stride is {}; allowed: 0, and nhead_q = {} for slopes of "

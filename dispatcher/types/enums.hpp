@@ -3,12 +3,13 @@
 #include "dispatcher/types/enumerations.hpp"
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-/// Names of the enumerations. Strings exist only at the edges: `to_string` and `parse_enum` are the one pair of converters,
-/// driven by one table each.
+/// Names of the enumerations. Strings and bare numbers exist only at the edges: `to_string`, `parse_enum` and `enum_of_code` are the
+/// converters, driven by one table for each enumeration.
 namespace fmha {
 
 template <class E>
@@ -42,6 +43,14 @@ constexpr std::optional<E> parse_enum(std::string_view text, bool accept_aliases
     if (accept_aliases)
         for (const auto& entry : EnumTable<E>::aliases)
             if (entry.name == text) return entry.value;
+    return std::nullopt;
+}
+
+/// The member with this number; nullopt for a number that no member has.
+template <NamedEnum E>
+constexpr std::optional<E> enum_of_code(std::int64_t code) {
+    for (const auto& entry : EnumTable<E>::names)
+        if (static_cast<std::int64_t>(entry.value) == code) return entry.value;
     return std::nullopt;
 }
 

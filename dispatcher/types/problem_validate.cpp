@@ -24,10 +24,10 @@ namespace {
 
 template <NamedEnum E>
 void require_known(const char* rule, std::string_view field, E value) {
-    if (fmha::to_string(value) == "?")
-        reject(rule, field, static_cast<std::int64_t>(value),
-               fmt::format("{} {} is not known; allowed: {}", field, static_cast<int>(value),
-                           allowed_names<E>()));
+    const auto code = static_cast<std::int64_t>(value);
+    if (!enum_of_code<E>(code))
+        reject(rule, field, code,
+               fmt::format("{} {} is not known; allowed: {}", field, code, allowed_names<E>()));
 }
 
 bool is_one_of(auto value, auto... allowed) {

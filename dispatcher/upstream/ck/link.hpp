@@ -138,8 +138,7 @@ class Link {
     /// Our enumeration, if the number is one of its members.
     template <class E>
     E known(std::string_view name, std::int64_t number) const {
-        for (const auto& entry : EnumTable<E>::names)
-            if (static_cast<std::int64_t>(entry.value) == number) return entry.value;
+        if (const auto value = enum_of_code<E>(number)) return *value;
         throw UnsupportedInvocation(std::string(name) + " is " + std::to_string(number) +
                                     ": allowed are the numbers of " + allowed_names<E>());
     }
