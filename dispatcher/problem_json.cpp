@@ -15,7 +15,7 @@ namespace {
 
 /// The problem of an object without those of its keys that are no fields. `complete` may add values that follow from them.
 template <class Complete>
-Problem problem_of(const Json& object, const std::string& where, Complete complete) {
+Problem completed_problem(const Json& object, const std::string& where, Complete complete) {
     auto problem = fields_from_json<Problem>(object, where);
     const auto signature = object.find("signature");
     if (signature == object.end() || !signature->contains("family"))
@@ -26,8 +26,8 @@ Problem problem_of(const Json& object, const std::string& where, Complete comple
         validate(problem);
     } catch (const ProblemError& error) {
         // Which of a file's problems it was.
-        const std::string sentence = std::string(error.what()).substr(error.rule().size() + 2);
-        throw ProblemError(error.rule(), error.field(), error.value(), sentence + " (" + where + ")");
+        throw ProblemError(error.rule(), error.field(), error.value(),
+                           fmt::format("{} ({})", error.sentence(), where));
     }
     return problem;
 }
@@ -57,7 +57,7 @@ std::vector<std::int64_t> lengths_between(const Json& object, std::string_view k
 } // namespace
 
 Problem problem_from_json(const Json& object, const std::string& where) {
-    return problem_of(object, where, [](Problem&) {});
+    return completed_problem(object, where, [](Problem&) {});
 }
 
 StatedProblem stated_problem_from_json(const Json& object, const std::string& where) {
@@ -80,7 +80,7 @@ StatedProblem stated_problem_from_json(const Json& object, const std::string& wh
                                          entries.size() + 1, problem.batch, problem.batch + 1));
         if (longest == 0) longest = std::ranges::max(entries);
     };
-    stated.problem = problem_of(fields, where, [&](Problem& problem) {
+    stated.problem = completed_problem(fields, where, [&](Problem& problem) {
         complete("seqstart_q", lengths.physical_q, problem, problem.max_seqlen_q);
         complete("seqstart_k", lengths.physical_k, problem, problem.max_seqlen_k);
         stated.unused = unused_fields(problem);

@@ -40,7 +40,7 @@ void require_appendable(const AppendKvArgs& args) {
                            "RoPE exists for fp16 and bf16, not for " + std::string(to_string(type)));
     const std::int64_t dim = args.rope.rotary_dim;
     if (dim <= 0 || dim % 16 != 0 || dim > args.shape.hdim_q)
-        throw ProblemError("V-4", "rotary_dim", std::to_string(dim),
+        throw ProblemError("V-4", "rotary_dim", dim,
                            "rotary_dim is " + std::to_string(dim) +
                                "; it must be a multiple of 16 from 16 to " +
                                std::to_string(args.shape.hdim_q));

@@ -84,8 +84,7 @@ Gradients empty_gradients(const BwdArgs& args, const GradientRequest& request,
     if (args.score.logits_soft_cap > 0.0F)
         throw ProblemError("20.1", "logits_soft_cap", std::to_string(args.score.logits_soft_cap),
                            "backward has no soft-cap");
-    if (args.mask.sink > 0)
-        throw ProblemError("K-2", "sink", std::to_string(args.mask.sink), "backward has no sink tokens");
+    if (args.mask.sink > 0) throw ProblemError("K-2", "sink", args.mask.sink, "backward has no sink tokens");
     require_inside(args, request);
     const FwdArgs forward = forward_part(args);
     std::int64_t longest = 0;

@@ -37,7 +37,7 @@ CombinedRows empty_combination(const SplitKvArgs& args, std::span<const RowId> r
                                const ForwardOptions& options) {
     const std::int64_t splits = args.partials.num_splits;
     if (splits < 1 || splits > most_splits)
-        throw ProblemError("S-7", "num_splits", std::to_string(splits),
+        throw ProblemError("S-7", "num_splits", splits,
                            "num_splits is " + std::to_string(splits) + ", 1 to 128 can be combined");
     require_fp32(args.partials.o_acc, "o_acc", !rows.empty());
     require_fp32(args.partials.lse_acc, "lse_acc", !rows.empty());

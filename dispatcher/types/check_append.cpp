@@ -13,11 +13,6 @@
 namespace fmha {
 namespace {
 
-[[noreturn]] void reject(const char* rule, const char* field, std::int64_t value,
-                         const std::string& sentence) {
-    throw ProblemError(rule, field, std::to_string(value), sentence);
-}
-
 /// Consecutive rows of one slot or page that an entry writes.
 struct Run {
     std::int64_t slot = 0, row = 0, count = 0, entry = 0;
@@ -28,13 +23,8 @@ void add_pages(const AppendKvArgs& args, std::int64_t b, std::int64_t first, std
     const KvPlace& place = args.place;
     for (std::int64_t i = 0; i < args.seqlen_knew;) {
         const std::int64_t logical = (first + i) / place.page_size, row = (first + i) % place.page_size;
-        const std::int64_t page = place.block_table[b * place.block_table_stride + logical];
-        if (page < 0 || page >= place.page_count)
-            reject("P-2", "block_table", page,
-                   fmt::format("block_table of entry {} has page {} at place {}; the pool has {} pages", b,
-                               page, logical, place.page_count));
         const std::int64_t count = std::min(place.page_size - row, args.seqlen_knew - i);
-        runs.push_back({page, row, count, b});
+        runs.push_back({checked_page(place, b, logical), row, count, b});
         i += count;
     }
 }
@@ -44,9 +34,10 @@ void check_disjoint(std::vector<Run> runs) {
     for (std::size_t n = 1; n < runs.size(); ++n) {
         const Run &a = runs[n - 1], &b = runs[n];
         if (a.slot == b.slot && a.row + a.count > b.row)
-            reject("V-2", "place", b.slot,
-                   fmt::format("entries {} and {} append to the same row {} of cache slot or page {}",
-                               a.entry, b.entry, b.row, b.slot));
+            throw ProblemError(
+                "V-2", "place", b.slot,
+                fmt::format("entries {} and {} append to the same row {} of cache slot or page {}", a.entry,
+                            b.entry, b.row, b.slot));
     }
 }
 
@@ -57,8 +48,8 @@ void check_append(const AppendKvArgs& args) {
     check_page_numbers(place);
     const std::int64_t capacity = cache_capacity(args), added = args.seqlen_knew;
     if (added < 0)
-        reject("V-3", "seqlen_knew", added,
-               fmt::format("seqlen_knew is {}; a number of keys is 0 or more", added));
+        throw ProblemError("V-3", "seqlen_knew", added,
+                           fmt::format("seqlen_knew is {}; a number of keys is 0 or more", added));
     if (args.lengths.seqlen_k == nullptr && args.shape.batch > 0)
         throw ProblemError("V-1", "seqlen_k", "absent",
                            "append-KV needs the array seqlen_k, the tokens already in the cache");
@@ -68,12 +59,12 @@ void check_append(const AppendKvArgs& args) {
     for (std::int64_t b = 0; b < args.shape.batch; ++b) {
         const std::int64_t cached = args.lengths.seqlen_k[b];
         if (cached < 0)
-            reject("V-1", "seqlen_k", cached,
-                   fmt::format("seqlen_k of entry {} is {}; a length is 0 or more", b, cached));
+            throw ProblemError("V-1", "seqlen_k", cached,
+                               fmt::format("seqlen_k of entry {} is {}; a length is 0 or more", b, cached));
         if (added > capacity - cached) // their sum may not fit into 64 bits
-            reject("V-3", "seqlen_knew", added,
-                   fmt::format("entry {} has {} keys and is to get {}; its cache has room for {}", b, cached,
-                               added, capacity));
+            throw ProblemError("V-3", "seqlen_knew", added,
+                               fmt::format("entry {} has {} keys and is to get {}; its cache has room for {}",
+                                           b, cached, added, capacity));
         if (added == 0) continue;
         if (place.page_size > 0) {
             add_pages(args, b, cached, runs);

@@ -13,11 +13,6 @@
 namespace fmha {
 namespace {
 
-[[noreturn]] void reject(const char* rule, const char* field, std::int64_t value,
-                         const std::string& sentence) {
-    throw ProblemError(rule, field, std::to_string(value), sentence);
-}
-
 [[noreturn]] void miss(const char* rule, const char* field, const std::string& sentence) {
     throw ProblemError(rule, field, "absent", sentence);
 }
@@ -25,9 +20,9 @@ namespace {
 void check_page(const char* rule, const char* field, std::int64_t b, std::int64_t at, std::int64_t page,
                 const KvPlace& place) {
     if (page < 0 || page >= place.page_count)
-        reject(rule, field, page,
-               fmt::format("{} of entry {} has page {} at place {}; the pool has {} pages", field, b, page,
-                           at, place.page_count));
+        throw ProblemError(rule, field, page,
+                           fmt::format("{} of entry {} has page {} at place {}; the pool has {} pages", field,
+                                       b, page, at, place.page_count));
 }
 
 /// Those of the keys in the first `slots` slots of a page (Q-3, 15.5).
@@ -85,15 +80,15 @@ void check_list(const Shape& shape, const KvPlace& place, const QuantArgs& quant
     for (std::int64_t b = 0; b < shape.batch; ++b) {
         const std::int64_t begin = place.kv_indptr[b], end = place.kv_indptr[b + 1];
         if (begin < 0 || end < begin)
-            reject(
+            throw ProblemError(
                 "B-4", "kv_indptr", end,
                 fmt::format("kv_indptr goes from {} to {} at entry {}; it may not decrease", begin, end, b));
         if (end > begin && place.kv_last_page_lens != nullptr) {
             const std::int64_t last = place.kv_last_page_lens[b];
             if (last < 1 || last > place.page_size)
-                reject("B-4", "kv_last_page_lens", last,
-                       fmt::format("kv_last_page_lens of entry {} is {}; allowed are 1 to {}", b, last,
-                                   place.page_size));
+                throw ProblemError("B-4", "kv_last_page_lens", last,
+                                   fmt::format("kv_last_page_lens of entry {} is {}; allowed are 1 to {}", b,
+                                               last, place.page_size));
         }
         for (std::int64_t n = begin; n < end; ++n) {
             const std::int64_t page = place.kv_page_indices[n];
@@ -129,7 +124,7 @@ void check_slot(const Shape& shape, const LengthArrays& lengths, const KvPlace& 
     if (!packed) checked_slot(place, b);
     const std::int64_t room = packed ? packed_length(lengths.seqstart_k, "seqstart_k", b) : shape.seqlen_k;
     if (keys.count > room)
-        reject(
+        throw ProblemError(
             "P-3", keys.field, keys.count,
             fmt::format("entry {} has {} keys; its part of the cache has room for {}", b, keys.count, room));
 }
@@ -139,13 +134,13 @@ void check_table_row(const Shape& shape, const KvPlace& place, const QuantArgs& 
     if (place.block_table == nullptr) miss("P-2", "block_table", "pages need a block_table");
     const std::int64_t room = place.block_table_stride * place.page_size;
     if (first < 0 || first + keys.count > room)
-        reject("P-3", keys.field, keys.count,
-               fmt::format("entry {} has {} keys from slot {} on; a row of its block_table has room for {}",
-                           b, keys.count, first, room));
+        throw ProblemError(
+            "P-3", keys.field, keys.count,
+            fmt::format("entry {} has {} keys from slot {} on; a row of its block_table has room for {}", b,
+                        keys.count, first, room));
     const std::int64_t end = first + keys.count;
     for (std::int64_t n = first / place.page_size; n * place.page_size < end; ++n) {
-        const std::int64_t page = place.block_table[b * place.block_table_stride + n];
-        check_page("P-2", "block_table", b, n, page, place);
+        const std::int64_t page = checked_page(place, b, n);
         check_page_descales(quant, shape.nhead_k, page, std::min(place.page_size, end - n * place.page_size));
     }
 }
@@ -155,23 +150,31 @@ void check_table_row(const Shape& shape, const KvPlace& place, const QuantArgs& 
 void check_page_numbers(const KvPlace& place) {
     constexpr std::int64_t most_keys = std::int64_t{1} << 30, most_pages = std::int64_t{1} << 31;
     if (place.page_size < 0 || place.page_size > most_keys)
-        reject("P-2", "page_size", place.page_size,
-               fmt::format("place.page_size is {}; allowed: 0 (not paged) to 2^30 keys", place.page_size));
+        throw ProblemError(
+            "P-2", "page_size", place.page_size,
+            fmt::format("place.page_size is {}; allowed: 0 (not paged) to 2^30 keys", place.page_size));
     if (place.block_table_stride < 0 || place.block_table_stride > most_pages)
-        reject("P-2", "block_table_stride", place.block_table_stride,
-               fmt::format("place.block_table_stride is {}; allowed: 0 to 2^31 pages",
-                           place.block_table_stride));
+        throw ProblemError("P-2", "block_table_stride", place.block_table_stride,
+                           fmt::format("place.block_table_stride is {}; allowed: 0 to 2^31 pages",
+                                       place.block_table_stride));
+}
+
+std::int64_t checked_page(const KvPlace& place, std::int64_t b, std::int64_t logical) {
+    const std::int64_t page = place.block_table[b * place.block_table_stride + logical];
+    check_page("P-2", "block_table", b, logical, page, place);
+    return page;
 }
 
 std::int64_t checked_slot(const KvPlace& place, std::int64_t b) {
     const bool looked_up = place.cache_batch_idx != nullptr;
     const std::int64_t slot = looked_up ? place.cache_batch_idx[b] : b, slots = place.page_count;
     if (slot < 0)
-        reject("P-6", "cache_batch_idx", slot,
-               fmt::format("cache_batch_idx of entry {} is {}; a slot is 0 or more", b, slot));
+        throw ProblemError("P-6", "cache_batch_idx", slot,
+                           fmt::format("cache_batch_idx of entry {} is {}; a slot is 0 or more", b, slot));
     if (slots != 0 && slot >= slots)
-        reject("P-6", looked_up ? "cache_batch_idx" : "page_count", looked_up ? slot : slots,
-               fmt::format("entry {} has slot {} of the cache, which has {} slots", b, slot, slots));
+        throw ProblemError(
+            "P-6", looked_up ? "cache_batch_idx" : "page_count", looked_up ? slot : slots,
+            fmt::format("entry {} has slot {} of the cache, which has {} slots", b, slot, slots));
     return slot;
 }
 
@@ -195,8 +198,9 @@ void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace&
     for (std::int64_t b = 0; b < shape.batch; ++b) {
         const Keys keys = keys_of(shape, lengths, b);
         if (keys.count < 0)
-            reject("P-3", keys.field, keys.count,
-                   fmt::format("{} of entry {} is {}; a length is 0 or more", keys.field, b, keys.count));
+            throw ProblemError(
+                "P-3", keys.field, keys.count,
+                fmt::format("{} of entry {} is {}; a length is 0 or more", keys.field, b, keys.count));
         if (!paged)
             check_slot(shape, lengths, place, b, keys);
         else if (keys.count > 0)

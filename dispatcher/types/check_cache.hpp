@@ -8,6 +8,9 @@ namespace fmha {
 /// bits. Throws ProblemError.
 void check_page_numbers(const KvPlace& place);
 
+/// The physical page that a row of the block table has for a logical page of entry b: one of the pool (P-2). Throws ProblemError.
+std::int64_t checked_page(const KvPlace& place, std::int64_t b, std::int64_t logical);
+
 /// The slot of entry b of a cache that is neither paged nor packed: it is 0 or more and, where the number of slots is known, below
 /// that (P-6). Throws ProblemError.
 std::int64_t checked_slot(const KvPlace& place, std::int64_t b);

@@ -10,11 +10,6 @@
 namespace fmha {
 namespace {
 
-[[noreturn]] void refuse(const char* rule, const char* field, std::int64_t value,
-                         const std::string& sentence) {
-    throw ProblemError(rule, field, std::to_string(value), sentence);
-}
-
 /// The queries or the keys of a call.
 struct Side {
     const std::int32_t* seqstart;
@@ -38,9 +33,10 @@ Side keys_of(const Shape& shape, const LengthArrays& lengths) {
 std::int64_t distance(const char* rule, const char* field, const std::int32_t* offsets, std::int64_t b) {
     const std::int64_t begin = offsets[b], end = offsets[b + 1];
     if (begin < 0 || end < begin)
-        refuse(rule, field, end,
-               fmt::format("{} goes from {} to {} at entry {}; offsets are 0 or more and do not decrease",
-                           field, begin, end, b));
+        throw ProblemError(
+            rule, field, end,
+            fmt::format("{} goes from {} to {} at entry {}; offsets are 0 or more and do not decrease", field,
+                        begin, end, b));
     return end - begin;
 }
 
@@ -48,9 +44,9 @@ std::int64_t distance(const char* rule, const char* field, const std::int32_t* o
 
 std::int64_t packed_length(const std::int32_t* seqstart, const char* field, std::int64_t b) {
     if (b == 0 && seqstart[0] != 0)
-        refuse("N-2", field, seqstart[0],
-               fmt::format("{} begins with {}; the first sequence of a packed batch begins at 0", field,
-                           seqstart[0]));
+        throw ProblemError("N-2", field, seqstart[0],
+                           fmt::format("{} begins with {}; the first sequence of a packed batch begins at 0",
+                                       field, seqstart[0]));
     return distance("N-2", field, seqstart, b);
 }
 
@@ -72,9 +68,9 @@ std::int64_t length_of(const Side& side, Mode mode, std::int64_t b) {
     const std::int64_t length =
         side.seqlen != nullptr ? side.seqlen[b] : distance("N-3", field, side.cu_seqlen, b);
     if (length < 0 || length > room)
-        refuse("N-1", field, length,
-               fmt::format("{} of entry {} is {}; allowed: 0 to {}, the rows that are allocated", field, b,
-                           length, room));
+        throw ProblemError("N-1", field, length,
+                           fmt::format("{} of entry {} is {}; allowed: 0 to {}, the rows that are allocated",
+                                       field, b, length, room));
     return length;
 }
 
@@ -88,8 +84,9 @@ void check_query_lengths(const Shape& shape, const LengthArrays& lengths) {
     for (std::int64_t b = 0; b < shape.batch; ++b) {
         const std::int64_t length = query_length(shape, lengths, b);
         if (shape.mode == Mode::group && length > shape.max_seqlen_q)
-            refuse("N-2", "max_seqlen_q", shape.max_seqlen_q,
-                   fmt::format("max_seqlen_q is {}, entry {} has {} queries", shape.max_seqlen_q, b, length));
+            throw ProblemError(
+                "N-2", "max_seqlen_q", shape.max_seqlen_q,
+                fmt::format("max_seqlen_q is {}, entry {} has {} queries", shape.max_seqlen_q, b, length));
     }
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace fmha {
@@ -25,9 +27,13 @@ class ProblemError : public Error {
     ProblemError(std::string rule, std::string field, std::string value, const std::string& sentence)
         : Error(rule + ": " + sentence), rule_(std::move(rule)), field_(std::move(field)),
           value_(std::move(value)) {}
+    ProblemError(std::string rule, std::string field, std::int64_t value, const std::string& sentence)
+        : ProblemError(std::move(rule), std::move(field), std::to_string(value), sentence) {}
     const std::string& rule() const { return rule_; }
     const std::string& field() const { return field_; }
     const std::string& value() const { return value_; }
+    /// `what()` without the rule; valid as long as this.
+    std::string_view sentence() const { return std::string_view(what()).substr(rule_.size() + 2); }
 
   private:
     std::string rule_, field_, value_;
