@@ -127,21 +127,33 @@ std::string identifier(const T& value) {
 /// Inverse of `identifier`. Unknown or repeated paths and unreadable values give nullopt.
 template <Fielded T>
 std::optional<T> parse_identifier(std::string_view text) {
-    T value{};
+    struct Item {
+        std::string_view path, value;
+    };
+    std::vector<Item> items;
     while (!text.empty()) {
         const auto end = text.find(';');
         const auto item = text.substr(0, end);
         const auto equals = item.find('=');
         if (equals == std::string_view::npos) return std::nullopt;
-        int matches = 0;
-        each_leaf(value, [&](const std::string& path, auto& leaf) {
-            if (path == item.substr(0, equals) && parse_field_text(item.substr(equals + 1), leaf)) ++matches;
-        });
-        if (matches != 1) return std::nullopt;
+        items.push_back({item.substr(0, equals), item.substr(equals + 1)});
         if (end == std::string_view::npos) break;
         text.remove_prefix(end + 1);
     }
-    return value;
+    // One walk over the fields: making their paths takes far longer than comparing them.
+    T value{};
+    std::size_t read = 0;
+    bool good = true;
+    each_leaf(value, [&](const std::string& path, auto& leaf) {
+        std::size_t own = 0;
+        for (const Item& item : items) {
+            if (item.path != path) continue;
+            ++own;
+            good = good && own == 1 && parse_field_text(item.value, leaf);
+        }
+        read += own;
+    });
+    return good && read == items.size() ? std::optional(value) : std::nullopt;
 }
 
 struct FieldDifference {

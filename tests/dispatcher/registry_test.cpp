@@ -112,6 +112,15 @@ TEST(Identifiers, HaveOneSpellingOfANumber) {
     EXPECT_EQ(parse_identifier<KernelConfig>("algorithm.tile.m0=32768"), std::nullopt) << "of 16 bits";
 }
 
+TEST(Identifiers, NameEachFieldOnceAndNoOthers) {
+    EXPECT_EQ(parse_identifier<KernelConfig>(""), KernelConfig());
+    for (const char* wrong :
+         {"signature.hdim_q=5;signature.hdim_q=6", "signature.hdim_q=5;signature.hdim_q=5",
+          "signature.hdim=5", "signature.hdim_q=5;signature=6", "signature.hdim_q", "=5", ";",
+          "signature.hdim_q=5;;signature.hdim_v=5", "signature.hdim_v=x;signature.hdim_q=5"})
+        EXPECT_EQ(parse_identifier<KernelConfig>(wrong), std::nullopt) << wrong;
+}
+
 TEST(Registry, LookupOfUnknownOrUnreadableIdentifiersIsEmpty) {
     Registry registry;
     registry.add(fwd_kernel());
