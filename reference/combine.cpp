@@ -1,6 +1,7 @@
 #include "reference/combine.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/problem.hpp"
 #include "reference/bounds.hpp"
 #include "reference/combine_result.hpp"
 #include "reference/distance.hpp"
@@ -15,7 +16,6 @@
 namespace fmha::reference {
 namespace {
 
-constexpr std::int64_t most_splits = 128;
 /// Partial results reach 2^128; times weights where binary64's exponential ends, this is left.
 constexpr double lost_partial = 1e-260;
 
@@ -36,9 +36,10 @@ void require_fp32(const TensorView& view, std::string_view name, bool has_rows) 
 CombinedRows empty_combination(const SplitKvArgs& args, std::span<const RowId> rows,
                                const ForwardOptions& options) {
     const std::int64_t splits = args.partials.num_splits;
-    if (splits < 1 || splits > most_splits)
+    if (splits < 1 || splits > most_num_splits)
         throw ProblemError("S-7", "num_splits", splits,
-                           "num_splits is " + std::to_string(splits) + ", 1 to 128 can be combined");
+                           "num_splits is " + std::to_string(splits) + ", 1 to " +
+                               std::to_string(most_num_splits) + " can be combined");
     require_fp32(args.partials.o_acc, "o_acc", !rows.empty());
     require_fp32(args.partials.lse_acc, "lse_acc", !rows.empty());
     for (const RowId& row : rows)

@@ -246,7 +246,7 @@ SplitChoice split_choice(const Problem& problem, std::int64_t compute_units, int
                         static_cast<double>(ceil_div(rows, 64));
     choice.blocks = work;
     if (work >= rule.unsplit * static_cast<double>(units)) return choice;
-    choice.most = work >= static_cast<double>(units) ? 2 : std::min<std::int64_t>(128, units);
+    choice.most = work >= static_cast<double>(units) ? 2 : std::min(most_num_splits, units);
     const auto efficiency = [&](std::int64_t splits) {
         const double waves = work * static_cast<double>(splits) / static_cast<double>(units);
         return waves > 0.0 ? waves / std::ceil(waves) : 0.0;

@@ -159,10 +159,11 @@ KernelFacts facts_of(const KernelConfig& config) {
     }
     facts.needs_full_q_tiles = traits.query_tiles && !a.pad.s;
     facts.needs_full_k_tiles = traits.key_tiles && !a.pad.sk;
-    if (traits.combines_splits)
-        // 0 = not stated; 128 is the most that any combine kernel takes (S-7).
-        facts.max_splits =
-            static_cast<std::int16_t>(1 << (a.max_splits_log2 > 0 ? std::min(a.max_splits_log2, 7) : 7));
+    if (traits.combines_splits) {
+        const bool stated = a.max_splits_log2 > 0;
+        facts.max_splits = static_cast<std::int16_t>(
+            1 << (stated ? std::min(a.max_splits_log2, most_splits_log2) : most_splits_log2));
+    }
     // A page that holds whole tiles is where a descriptor begins: its offsets stay within the page, wherever in the pool that is.
     facts.offsets_32_bits =
         lists_pages && a.load_mode == LoadMode::bload && s.page_size < std::int32_t{a.tile.n0};

@@ -22,6 +22,10 @@ struct Presence {
 FMHA_FIELDS(Presence, seqstart_q, seqstart_k, seqlen_q, seqlen_k, cu_seqlen_q, cu_seqlen_k, block_table,
             cache_batch_idx, is_gappy, rotary)
 
+/// More splits than this no kernel combines (S-7).
+inline constexpr int most_splits_log2 = 7;
+inline constexpr std::int64_t most_num_splits = std::int64_t{1} << most_splits_log2;
+
 /// More bytes than this no kernel asks for: units of asynchronous and tensor copies have 16.
 inline constexpr std::int64_t most_tensor_alignment = 16;
 

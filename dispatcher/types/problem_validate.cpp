@@ -305,7 +305,6 @@ void check_alignment(const Problem& p) {
 }
 
 void check_splits(const Problem& p) {
-    constexpr std::int64_t most_splits = 128;
     // Partial results have as many rows as max_seqlen_q says, and the kernels write every row; a main kernel of backward for so
     // few rows has no more of them in its tile.
     const ApiTraits& api = traits_of(p.api_family);
@@ -314,10 +313,10 @@ void check_splits(const Problem& p) {
         reject("N-1", "max_seqlen_q", p.max_seqlen_q,
                fmt::format("max_seqlen_q is {}, but every entry of the batch has {} rows (seqlen_q)",
                            p.max_seqlen_q, p.seqlen_q));
-    if (p.num_splits > most_splits)
+    if (p.num_splits > most_num_splits)
         reject("S-7", "num_splits", p.num_splits,
                fmt::format("num_splits {} exceeds {}; below 1 means that the plan chooses", p.num_splits,
-                           most_splits));
+                           most_num_splits));
     if (p.compute_units < 0)
         reject("S-6", "compute_units", p.compute_units,
                fmt::format("compute_units is {}; 0 means the architecture's own number", p.compute_units));

@@ -1,6 +1,7 @@
 #include "dispatcher/types/rule.hpp"
 
 #include "dispatcher/types/family_traits.hpp"
+#include "dispatcher/types/problem.hpp"
 
 #include <fmt/format.h>
 
@@ -292,9 +293,10 @@ void rejected_combinations(const KernelConfig& c, const HardwareLimits&, Finding
                     [&] { return fmt::format("page_size {} is not a multiple of 128 (P-4)", s.page_size); });
     require(found, "VR-19", !prefill || s.page_size != 1 || s.kv_layout != KvLayout::vectorized,
             "page_size 1 needs the linear KV layout (B-1)");
-    if (c.algorithm.max_splits_log2 < 0 || c.algorithm.max_splits_log2 > 7)
+    if (c.algorithm.max_splits_log2 < 0 || c.algorithm.max_splits_log2 > most_splits_log2)
         found.error("VR-19", [&] {
-            return fmt::format("max_splits_log2 {} is outside 0 to 7 (S-7)", c.algorithm.max_splits_log2);
+            return fmt::format("max_splits_log2 {} is outside 0 to {} (S-7)", c.algorithm.max_splits_log2,
+                               most_splits_log2);
         });
 }
 
