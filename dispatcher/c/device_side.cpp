@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/type_classes.hpp"
 #include "kernels/loader/kernel_library.hpp"
 #include "kernels/loader/plugin.hpp"
 

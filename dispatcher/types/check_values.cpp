@@ -1,6 +1,7 @@
 #include "dispatcher/types/check_values.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/type_classes.hpp"
 
 #include <fmt/format.h>
 

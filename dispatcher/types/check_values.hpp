@@ -14,12 +14,8 @@ namespace fmha {
 void check_values(DataType type, const ScoreArgs& score, const DropoutArgs& dropout, const QuantArgs& quant,
                   std::span<const std::int32_t> seqstart_k = {});
 
-/// Whether a byte of V holds two keys, so that check_starts has something to look for (T-2).
-constexpr bool packs_keys(DataType type) {
-    return type == DataType::mxfp4;
-}
-
-/// The part of check_values about seqstart_k (T-2), for a caller that has it from elsewhere. Throws ProblemError.
+/// The part of check_values about seqstart_k (T-2), for a caller that has it from elsewhere; a type that `packs_keys` alone is looked
+/// at. Throws ProblemError.
 void check_starts(DataType type, std::span<const std::int32_t> seqstart_k);
 
 /// Sink logits in host memory: finite, or −∞ for a head without one (K-5). Throws ProblemError.

@@ -209,7 +209,7 @@ void check_backward(const Problem& p) {
     if (s.has_sink) reject("K-2", "has_sink", "true", "backward has no sink tokens");
     if (s.use_paged_kv) reject("20.1", "use_paged_kv", "true", "backward has no paging");
     if (s.v_layout == VLayout::column) reject("20.1", "v_layout", "column", "backward needs row-major V");
-    if (!is_one_of(s.data_type, DataType::fp32, DataType::fp16, DataType::bf16))
+    if (!has_gradients(s.data_type))
         reject("20.1", "data_type", std::string(to_string(s.data_type)),
                fmt::format("backward exists for fp32, fp16 and bf16, not for {}", to_string(s.data_type)));
 }
@@ -226,7 +226,7 @@ void check_append(const Problem& p) {
     if (!append)
         reject("V-4", "rope", std::string(to_string(s.rope)),
                fmt::format("RoPE is part of append-KV, not of {}", to_string(p.api_family)));
-    if (!is_one_of(s.data_type, DataType::fp16, DataType::bf16))
+    if (!is_half(s.data_type))
         reject("V-7", "data_type", std::string(to_string(s.data_type)),
                fmt::format("RoPE exists for fp16 and bf16, not for {}", to_string(s.data_type)));
     if (p.rotary_dim <= 0 || p.rotary_dim % 16 != 0)
@@ -290,7 +290,7 @@ void check_quantisation(const Problem& p) {
                            prefill_only ? "batch_prefill" : "fwd", to_string(p.api_family)));
     if (is_micro_scaled(s.data_type) && s.v_layout == VLayout::row)
         reject("Q-5", "v_layout", "row", fmt::format("{} needs column-major V", to_string(s.data_type)));
-    if (s.data_type == DataType::mxfp4 && s.mode == Mode::batch && p.seqlen_k % 2 != 0)
+    if (packs_keys(s.data_type) && s.mode == Mode::batch && p.seqlen_k % 2 != 0)
         reject("T-2", "seqlen_k", p.seqlen_k,
                fmt::format("packed fp4 values of V run along the keys, so seqlen_k {} must be even",
                            p.seqlen_k));

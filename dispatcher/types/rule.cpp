@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/problem.hpp"
+#include "dispatcher/types/type_classes.hpp"
 
 #include <fmt/format.h>
 
@@ -232,7 +233,7 @@ void combine(const KernelConfig& c, const HardwareLimits&, Findings& found) {
 
 void backward(const KernelConfig& c, const HardwareLimits&, Findings& found) {
     if (!api_of(c).gradients) return;
-    if (!is_one_of(c.signature.data_type, DataType::fp32, DataType::fp16, DataType::bf16))
+    if (!has_gradients(c.signature.data_type))
         found.error("VR-16", [&] {
             return fmt::format("backward exists for fp32, fp16 and bf16, not for {}",
                                to_string(c.signature.data_type));
@@ -269,7 +270,7 @@ void dropout(const KernelConfig& c, const HardwareLimits&, Findings& found) {
 void rejected_combinations(const KernelConfig& c, const HardwareLimits&, Findings& found) {
     const Signature& s = c.signature;
     const bool bwd = api_of(c).gradients, prefill = api_of(c).lists_pages;
-    const bool mx = is_one_of(s.data_type, DataType::mxfp8, DataType::mxfp4);
+    const bool mx = is_micro_scaled(s.data_type);
     require(found, "VR-19", !s.has_dbias || s.bias == BiasType::elementwise,
             "the bias gradient needs an elementwise bias (W-12)");
     require(found, "VR-19", !s.has_dbias || bwd, "the bias gradient exists in backward only (W-12)");
@@ -279,7 +280,7 @@ void rejected_combinations(const KernelConfig& c, const HardwareLimits&, Finding
     require(found, "VR-19", !bwd || !s.has_sink, "backward has no sink tokens (K-2)");
     require(found, "VR-19", s.rope == Rope::none || api_of(c).stores_keys,
             "RoPE is part of append-KV only (V-4)");
-    require(found, "VR-19", s.rope == Rope::none || is_one_of(s.data_type, DataType::fp16, DataType::bf16),
+    require(found, "VR-19", s.rope == Rope::none || is_half(s.data_type),
             "RoPE exists for fp16 and bf16 only (V-7)");
     require(found, "VR-19", mx == (s.qscale == QScale::mx),
             "mx scales go with mx types and with nothing else (Q-5)");
