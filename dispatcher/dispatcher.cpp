@@ -1,7 +1,6 @@
 #include "dispatcher/dispatcher.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "dispatcher/types/family_traits.hpp"
 
 #include <algorithm>
 
@@ -101,24 +100,7 @@ ExecutionPlan Dispatcher::plan(const Problem& problem, const std::shared_ptr<con
         else
             plan.missing_[plan.missing_count_++] = family;
     }
-    if (main == nullptr) return plan;
-    PlanStage* writer = nullptr;
-    for (PlanStage& stage : plan.stages_)
-        if (stage.kernel.get() == main) writer = &stage;
-    const ApiTraits& api = traits_of(full.api_family);
-    if (api.gradients) {
-        const BwdWorkspaceSize size = bwd_workspace_size(bwd_workspace_inputs(full, main->config));
-        plan.workspace_bytes_ = size.bytes;
-        plan.workspace_exact_ = size.exact;
-    } else if (api.splits_keys) {
-        std::int64_t rows = 0;
-        if (__builtin_mul_overflow(full.batch, full.effective_max_seqlen_q(), &rows))
-            throw WorkspaceError("the split-KV workspace exceeds 64-bit sizes");
-        plan.workspace_bytes_ =
-            splitkv_workspace(rows, full.nhead_q, full.signature.hdim_v, full.num_splits).bytes;
-        plan.workspace_exact_ = full.signature.mode == Mode::batch;
-    }
-    if (writer != nullptr) writer->workspace_bytes = plan.workspace_bytes_;
+    plan.size_workspace({});
     return plan;
 }
 
@@ -136,6 +118,7 @@ ExecutionPlan Dispatcher::plan_one(std::string_view identifier, const Problem& p
                                     problem.to_string() + ": " +
                                     describe(verdict, plan.problem_, entry->config).sentence);
     plan.stages_[plan.stage_count_++] = {family, pinned(kernels, entry), 0};
+    plan.size_workspace({});
     return plan;
 }
 

@@ -49,7 +49,8 @@ class Dispatcher {
     /// and UnsupportedInvocation, with the failing condition, when the kernel does not take the problem.
     ExecutionPlan plan_one(std::string_view identifier, const Problem& problem) const;
 
-    /// The kernel that the heuristic names for this problem; empty without a heuristic. Throws HeuristicError.
+    /// Identifiers of the kernels that the heuristic prefers for this problem, best first; none without a heuristic. Throws
+    /// HeuristicError.
     std::vector<std::string> preferred(const Problem& problem) const;
 
     /// The problem with the architecture's compute units and the number of splits filled in.

@@ -1,6 +1,9 @@
 #include "dispatcher/plan/plan.hpp"
 
+#include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
+
+#include <algorithm>
 
 namespace fmha {
 
@@ -12,18 +15,37 @@ KernelFamily main_stage(ApiFamily api) {
     return traits_of(api).main;
 }
 
-ExecutionPlan with_lengths(ExecutionPlan plan, const PackedLengths& lengths) {
-    const ApiTraits& api = traits_of(plan.api_family());
-    if (!api.gradients || plan.problem().signature.mode != Mode::group || !lengths.stated()) return plan;
-    for (PlanStage& stage : std::span(plan.stages_).first(plan.stage_count_)) {
-        if (stage.family != api.main) continue;
-        BwdWorkspaceInputs inputs = bwd_workspace_inputs(plan.problem(), stage.kernel->config);
+static_assert(std::ranges::all_of(api_table, [](const ApiTraits& api) {
+    return api.stages.size() <= ExecutionPlan::most_stages;
+}));
+
+void ExecutionPlan::size_workspace(const PackedLengths& lengths) {
+    const ApiTraits& api = traits_of(api_family());
+    const auto stages = std::span(stages_).first(stage_count_);
+    const auto main = std::ranges::find(stages, api.main, &PlanStage::family);
+    if (main == stages.end()) return;
+    if (api.gradients) {
+        BwdWorkspaceInputs inputs = bwd_workspace_inputs(problem_, main->kernel->config);
         inputs.physical_q = lengths.physical_q;
         inputs.physical_k = lengths.physical_k;
         const BwdWorkspaceSize size = bwd_workspace_size(inputs);
-        stage.workspace_bytes = plan.workspace_bytes_ = size.bytes;
-        plan.workspace_exact_ = size.exact;
+        workspace_bytes_ = size.bytes;
+        workspace_exact_ = size.exact;
+    } else if (api.splits_keys) {
+        std::int64_t rows = 0;
+        if (__builtin_mul_overflow(problem_.batch, problem_.effective_max_seqlen_q(), &rows))
+            throw WorkspaceError("the split-KV workspace exceeds 64-bit sizes");
+        workspace_bytes_ =
+            splitkv_workspace(rows, problem_.nhead_q, problem_.signature.hdim_v, problem_.num_splits).bytes;
+        workspace_exact_ = problem_.signature.mode == Mode::batch;
     }
+    main->workspace_bytes = workspace_bytes_;
+}
+
+ExecutionPlan with_lengths(ExecutionPlan plan, const PackedLengths& lengths) {
+    const bool packed_gradients =
+        traits_of(plan.api_family()).gradients && plan.problem().signature.mode == Mode::group;
+    if (packed_gradients && lengths.stated()) plan.size_workspace(lengths);
     return plan;
 }
 

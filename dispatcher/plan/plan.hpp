@@ -38,7 +38,8 @@ class ExecutionPlan {
     /// Stages that the API needs and no kernel takes.
     std::span<const KernelFamily> missing() const { return {missing_.data(), missing_count_}; }
     bool valid() const { return missing_count_ == 0 && stage_count_ > 0; }
-    /// Bytes of the one workspace of the plan, aligned to 16; 0 = none needed.
+    /// Bytes of the one workspace of the plan, aligned to 16; 0 = none needed. A plan of another stage than the main one alone does not
+    /// say how much that stage finds there.
     std::int64_t workspace_bytes() const { return workspace_bytes_; }
     /// False when sizes depend on group-mode lengths or on compute units that the problem does not state. The size is an upper
     /// bound then, as long as no entry is physically longer than the problem's max_seqlen_q and max_seqlen_k; `with_lengths`
@@ -48,6 +49,11 @@ class ExecutionPlan {
   private:
     friend class Dispatcher;
     friend ExecutionPlan with_lengths(ExecutionPlan plan, const PackedLengths& lengths);
+
+    /// Sets the sizes that follow from the problem, the kernel of the main stage and these lengths; leaves a plan without that stage as it is.
+    /// Throws WorkspaceError for a size beyond 64 bits and for lengths of another number of entries.
+    void size_workspace(const PackedLengths& lengths);
+
     Problem problem_;
     std::array<PlanStage, most_stages> stages_;
     std::array<KernelFamily, most_stages> missing_{};

@@ -125,5 +125,23 @@ TEST(Plan, KernelThatWritesDqDirectlyHasNoThirdStageAndNoWorkspace) {
     EXPECT_EQ(plan.workspace_bytes(), 0);
 }
 
+TEST(Plan, OfTheMainStageAloneNeedsTheWorkspaceTooAndThatOfAnotherSaysNothing) {
+    Planned p;
+    using enum KernelFamily;
+    for (const KernelFamily family : {fwd_splitkv, fwd_splitkv_combine, bwd_dot_do_o, bwd_dq_dk_dv})
+        p.registry.add(kernel_of(family));
+    const Problem split = builder_for(ApiFamily::fwd_splitkv).num_splits(4).build();
+    const ExecutionPlan parts = p.dispatcher.plan_one(identifier(kernel_of(fwd_splitkv)), split);
+    EXPECT_EQ(parts.workspace_bytes(), 4 * 2 * 8 * 4 * 256 * (1 + 128));
+    EXPECT_EQ(parts.stages()[0].workspace_bytes, parts.workspace_bytes());
+    EXPECT_TRUE(parts.workspace_exact());
+    EXPECT_EQ(p.dispatcher.plan_one(identifier(kernel_of(fwd_splitkv_combine)), split).workspace_bytes(), 0);
+    const Problem gradients = builder_for(ApiFamily::bwd).build();
+    // One number of splits, and dQ of two entries, 8 heads, 256 rows and 128 channels in fp32.
+    EXPECT_EQ(p.dispatcher.plan_one(identifier(kernel_of(bwd_dq_dk_dv)), gradients).workspace_bytes(),
+              16 + 4 * 2 * 8 * 256 * 128);
+    EXPECT_EQ(p.dispatcher.plan_one(identifier(kernel_of(bwd_dot_do_o)), gradients).workspace_bytes(), 0);
+}
+
 } // namespace
 } // namespace fmha
