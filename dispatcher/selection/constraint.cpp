@@ -32,9 +32,13 @@ constexpr std::array<Row, 13> rows{{
      "max_seqlen_q > 1 and nhead_q / nhead_k is even"},
 }};
 
-const Row& row_of(Constraint constraint) {
-    return rows[static_cast<std::size_t>(constraint)];
-}
+static_assert(
+    [] {
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            if (rows[i].constraint != static_cast<Constraint>(i)) return false;
+        return true;
+    }(),
+    "constraint_sentence takes the row at the number of a constraint");
 
 } // namespace
 
@@ -44,11 +48,18 @@ std::optional<Constraint> parse_constraint(std::string_view name) {
     return std::nullopt;
 }
 
-std::string_view constraint_name(Constraint constraint) {
-    return row_of(constraint).name;
-}
 std::string_view constraint_sentence(Constraint constraint) {
-    return row_of(constraint).sentence;
+    return rows[static_cast<std::size_t>(constraint)].sentence;
+}
+
+ConstraintInputs ConstraintInputs::of(const Problem& problem) {
+    return {.batch = problem.batch,
+            .nhead_q = problem.nhead_q,
+            .max_seqlen_q = problem.effective_max_seqlen_q(),
+            .hdim_q = problem.signature.hdim_q,
+            .hdim_v = problem.signature.hdim_v,
+            .compute_units = problem.compute_units,
+            .nhead_k = problem.nhead_k};
 }
 
 bool needs_compute_units(Constraint constraint) {

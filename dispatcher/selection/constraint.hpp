@@ -1,5 +1,7 @@
 #pragma once
 
+#include "dispatcher/types/problem.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -30,11 +32,12 @@ struct ConstraintInputs {
     std::int64_t hdim_q = 0, hdim_v = 0;
     std::int64_t compute_units = 0; ///< 0 = unknown
     std::int64_t nhead_k = 0;       ///< 0 = unknown
+
+    static ConstraintInputs of(const Problem& problem);
 };
 
 /// Empty text is `none`; unknown text gives nullopt.
 std::optional<Constraint> parse_constraint(std::string_view name);
-std::string_view constraint_name(Constraint constraint);
 
 /// The predicate in words, for explanations: "batch * nhead_q * ceil(max_seqlen_q / 64) <= compute units".
 std::string_view constraint_sentence(Constraint constraint);

@@ -198,8 +198,7 @@ StageQuery make_query(const Problem& problem, KernelFamily stage) {
     query.kv_pool_bytes = problem.kv_pool_bytes;
     query.tensor_alignment = problem.tensor_alignment;
     query.tensors_mappable = problem.tensors_mappable;
-    query.constraint = {problem.batch,    problem.nhead_q,       query.seqlen_q, signature.hdim_q,
-                        signature.hdim_v, problem.compute_units, problem.nhead_k};
+    query.constraint = ConstraintInputs::of(problem);
     return query;
 }
 

@@ -192,13 +192,7 @@ Refusal describe(const Verdict& verdict, const Problem& problem, const KernelCon
         told.value = problem.arch.str();
         told.limit = config.arch.str();
     } else if (verdict.reason == Reason::constraint_fails) {
-        const ConstraintInputs in{problem.batch,
-                                  problem.nhead_q,
-                                  problem.effective_max_seqlen_q(),
-                                  problem.signature.hdim_q,
-                                  problem.signature.hdim_v,
-                                  problem.compute_units,
-                                  problem.nhead_k};
+        const auto in = ConstraintInputs::of(problem);
         told.field = "constraint " + config.algorithm.constraint.str();
         told.value = fmt::format(
             "batch {}, nhead_q {}, nhead_k {}, max_seqlen_q {}, hdim {}/{}, compute units {}", in.batch,

@@ -53,8 +53,12 @@ bool dims_multiple_of(std::int64_t multiple, const Problem& p) {
 
 bool constraint_holds(const KernelConfig& k, const Problem& p) {
     const auto constraint = parse_constraint(k.algorithm.constraint);
-    return constraint &&
-           holds(*constraint, {p.batch, p.nhead_q, p.max_seqlen_q, p.hdim_q, p.hdim_v, p.num_cus});
+    return constraint && holds(*constraint, {.batch = p.batch,
+                                             .nhead_q = p.nhead_q,
+                                             .max_seqlen_q = p.max_seqlen_q,
+                                             .hdim_q = p.hdim_q,
+                                             .hdim_v = p.hdim_v,
+                                             .compute_units = p.num_cus});
 }
 
 bool fwd_traits(const KernelConfig& k, const Problem& p) {
