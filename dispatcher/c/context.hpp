@@ -7,9 +7,9 @@
 #include "dispatcher/dispatcher.hpp"
 #include "dispatcher/registry/registry.hpp"
 
-#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 /// Everything that a caller's handle owns. The library has no other state.
@@ -17,8 +17,8 @@ struct fmha_context {
     std::unique_ptr<fmha::Registry> registry;
     std::unique_ptr<fmha::Dispatcher> dispatcher;
     fmha::ArchName arch;
-    std::map<std::string, std::shared_ptr<const fmha::KernelInstance>>
-        instances;                               ///< of the host, by identifier
+    std::unordered_map<fmha::KernelConfig, std::shared_ptr<const fmha::KernelInstance>, fmha::FieldHash>
+        instances;                               ///< of the host that have run
     std::unique_ptr<fmha::c::DeviceSide> device; ///< null in a context without kernels_dir
     fmha_heuristic heuristic = nullptr;          ///< the caller's, and its argument
     void* heuristic_user = nullptr;

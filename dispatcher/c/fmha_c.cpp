@@ -151,7 +151,7 @@ fmha_status fmha_run_host(fmha_context* context, const void* args, fmha_run_info
         const fmha::c::HostWorkspace workspace(call.arguments, plan);
         const fmha::system::Stopwatch watch;
         for (const fmha::PlanStage& stage : plan.stages()) {
-            auto& instance = context->instances[identifier(stage.kernel->config)];
+            auto& instance = context->instances[stage.kernel->config];
             if (instance == nullptr) instance = fmha::host_target::make_instance(stage.kernel->config);
             instance->launch(call.arguments, {});
         }
