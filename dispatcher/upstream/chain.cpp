@@ -57,31 +57,36 @@ void Chain::add(const KernelConfig& config) {
 }
 
 template <class Visit>
-void Chain::each_accepting(KernelFamily family, bool v3, const Problem& problem, Visit&& visit) const {
-    if (!problem.data_type) return;
+bool Chain::each_in_chain(KernelFamily family, bool v3, const Problem& problem, Visit&& visit) const {
+    if (!problem.data_type) return true;
     const auto chain = chains_.find({family, *problem.data_type, v3});
-    if (chain == chains_.end()) return;
+    if (chain == chains_.end()) return true;
     for (const Bucket& bucket : chain->second) {
         if (problem.hdim_q > bucket.hdim_q || problem.hdim_v > bucket.hdim_v) continue;
         for (const KernelConfig& kernel : bucket.kernels)
             if ((family != KernelFamily::fwd || tile_is_preferred(kernel, bucket.largest_m0, problem)) &&
                 accepts(kernel, problem) && !visit(kernel))
-                return;
+                return false;
         // The generated test is an else-if: a problem never moves on to a later bucket.
-        return;
+        break;
     }
+    return true;
+}
+
+template <class Visit>
+void Chain::each_accepting(const Problem& problem, Visit&& visit) const {
+    const KernelFamily family = traits_of(problem.family).main;
+    const bool has_v3 = family == KernelFamily::fwd && problem.max_seqlen_q > 1;
+    if (has_v3 && !each_in_chain(family, true, problem, visit)) return;
+    each_in_chain(family, false, problem, visit);
 }
 
 std::vector<KernelConfig> Chain::accepting(const Problem& problem) const {
     std::vector<KernelConfig> kernels;
-    const auto collect = [&](const KernelConfig& kernel) {
+    each_accepting(problem, [&](const KernelConfig& kernel) {
         kernels.push_back(kernel);
         return true;
-    };
-    const KernelFamily family = traits_of(problem.family).main;
-    if (family == KernelFamily::fwd && problem.max_seqlen_q > 1)
-        each_accepting(family, true, problem, collect);
-    each_accepting(family, false, problem, collect);
+    });
     return kernels;
 }
 
@@ -102,15 +107,13 @@ std::optional<KernelConfig> Chain::companion(const Companion& wanted, const Kern
 
 Selection Chain::select(const Problem& problem) const {
     Selection selection;
-    const KernelFamily family = traits_of(problem.family).main;
-    const auto take = [&](const KernelConfig& kernel) {
+    each_accepting(problem, [&](const KernelConfig& kernel) {
         selection.main = kernel;
         return false;
-    };
-    if (family == KernelFamily::fwd && problem.max_seqlen_q > 1) each_accepting(family, true, problem, take);
-    if (!selection.main) each_accepting(family, false, problem, take);
+    });
     if (!selection.main) return selection;
     const KernelConfig& main = *selection.main;
+    const KernelFamily family = main.signature.family;
     const Padding& pad = main.algorithm.pad;
     if (family == KernelFamily::fwd_splitkv)
         selection.combine = companion({.family = KernelFamily::fwd_splitkv_combine,

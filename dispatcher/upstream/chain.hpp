@@ -55,9 +55,12 @@ class Chain {
     };
 
     void add(const KernelConfig& config);
-    /// Visits the kernels of the problem's bucket whose conditions hold until `visit` returns false.
+    /// Visits the main kernels whose conditions hold, in chain order, until `visit` returns false.
     template <class Visit>
-    void each_accepting(KernelFamily family, bool v3, const Problem& problem, Visit&& visit) const;
+    void each_accepting(const Problem& problem, Visit&& visit) const;
+    /// Those of one chain: of the problem's bucket. Whether `visit` wants more.
+    template <class Visit>
+    bool each_in_chain(KernelFamily family, bool v3, const Problem& problem, Visit&& visit) const;
     /// The kernel of another stage of `main`'s plan, of its types and dimensions.
     std::optional<KernelConfig> companion(const Companion& wanted, const KernelConfig& main) const;
 
