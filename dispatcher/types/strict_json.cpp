@@ -20,9 +20,9 @@ std::vector<PlacedJson> json_values(std::string_view text, const std::string& so
     };
     std::vector<PlacedJson> values;
     const auto first_end = std::min(text.find('\n'), text.size());
-    // One value a line when the first line is a value and not everything; otherwise a mistake is reported where it stands.
+    // One value a line when the first line is not everything and is a value; otherwise a mistake is reported where it stands.
     const bool lines =
-        Json::try_parse(text.substr(0, first_end)).has_value() && !blank(text.substr(first_end));
+        !blank(text.substr(first_end)) && Json::try_parse(text.substr(0, first_end)).has_value();
     if (lines) {
         int number = 0;
         for (std::size_t begin = 0; begin < text.size();) {
