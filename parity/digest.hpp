@@ -1,6 +1,7 @@
 #pragma once
 
-#include <memory>
+#include "dispatcher/system/sha256.hpp"
+
 #include <string>
 #include <string_view>
 
@@ -11,19 +12,13 @@ namespace fmha::parity {
 class NameDigest {
   public:
     NameDigest();
-    ~NameDigest();
-    NameDigest(NameDigest&&) noexcept;
-    NameDigest& operator=(NameDigest&&) noexcept;
-    NameDigest(const NameDigest&) = delete;
-    NameDigest& operator=(const NameDigest&) = delete;
 
     void add(std::string_view name);
     /// 64 lower-case hexadecimal digits. The digest starts anew.
     std::string finish();
 
   private:
-    struct Context;
-    std::unique_ptr<Context> context_;
+    system::Sha256 hash_;
     std::string pending_; ///< names that have not been hashed yet; hashing in large pieces is faster
     bool first_ = true;
 };

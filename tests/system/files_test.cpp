@@ -72,5 +72,14 @@ TEST(Sha256, IsTheStandardsOne) { // FIPS 180-4, the example "abc"
     EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+TEST(Sha256, OfPiecesIsThatOfTheWholeAndStartsAnew) { // FIPS 180-4, the example of two blocks
+    Sha256 hash;
+    for (const char* piece : {"abcdbcdecdefdefgefghfghighij", "", "hijkijkljklmklmnlmnomnopnopq"})
+        hash.add(piece);
+    EXPECT_EQ(hash.finish(), "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    hash.add("abc");
+    EXPECT_EQ(hash.finish(), sha256("abc"));
+}
+
 } // namespace
 } // namespace fmha::system
