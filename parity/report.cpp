@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/json.hpp"
+#include "dispatcher/types/markup.hpp"
 
 #include <fmt/format.h>
 
@@ -62,29 +63,6 @@ Json difference_json(const SetDifference& difference) {
     return {{"expected", difference.expected},      {"actual", difference.actual},
             {"lost", groups_json(difference.lost)}, {"gained", groups_json(difference.gained)},
             {"renamed", std::move(renamed)},        {"duplicates", difference.duplicates}};
-}
-
-std::string escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        switch (c) {
-        case '&':
-            out += "&amp;";
-            break;
-        case '<':
-            out += "&lt;";
-            break;
-        case '>':
-            out += "&gt;";
-            break;
-        case '"':
-            out += "&quot;";
-            break;
-        default:
-            out += c;
-        }
-    }
-    return out;
 }
 
 std::string row_html(const Check& check, bool ok) {

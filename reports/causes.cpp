@@ -1,7 +1,7 @@
 #include "reports/causes.hpp"
 
+#include "dispatcher/types/markup.hpp"
 #include "dispatcher/types/visible_text.hpp"
-#include "reports/markup.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "reports/course.hpp"
 
-#include "reports/markup.hpp"
+#include "dispatcher/types/markup.hpp"
 
 #include <fmt/format.h>
 

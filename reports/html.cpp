@@ -1,5 +1,5 @@
+#include "dispatcher/types/markup.hpp"
 #include "reports/causes.hpp"
-#include "reports/markup.hpp"
 #include "reports/pictures.hpp"
 #include "reports/report.hpp"
 

@@ -1,4 +1,4 @@
-#include "reports/markup.hpp"
+#include "dispatcher/types/markup.hpp"
 #include "reports/pictures.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Reports hold the whole run, and hostile text stays text.
 
-#include "reports/markup.hpp"
+#include "dispatcher/types/markup.hpp"
 #include "reports/pictures.hpp"
 #include "reports/report.hpp"
 

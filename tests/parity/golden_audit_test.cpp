@@ -289,10 +289,12 @@ TEST(AuditReport, FailsWhenNothingWasCompared) {
 }
 
 TEST(AuditReport, EscapesWhatItPutsOnAPage) {
-    AuditReport report{"a <b> & c", {{"x", 1, "facts", {"<script>"}, {}, {}}}, true};
+    // A failure may hold the standard error of a generator, in whatever bytes.
+    AuditReport report{"a <b> & c", {{"x", 1, "facts", {"<script>", "no \x1b[1m\xff here"}, {}, {}}}, true};
     const auto html = to_html_section(report);
     EXPECT_THAT(html, HasSubstr("a &lt;b&gt; &amp; c"));
     EXPECT_THAT(html, Not(HasSubstr("<script>")));
+    EXPECT_THAT(html, HasSubstr("no ?[1m? here"));
 }
 
 } // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace fmha::reports {
+namespace fmha {
 
 /// The bytes of the character at the beginning of a text that is not empty; 0 where it is no UTF-8, or one that XML 1.0 cannot hold.
 inline std::size_t character_size(std::string_view text) {
@@ -57,4 +57,4 @@ inline std::string escaped(std::string_view text) {
     return safe;
 }
 
-} // namespace fmha::reports
+} // namespace fmha
