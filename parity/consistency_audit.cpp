@@ -3,7 +3,7 @@
 #include "dispatcher/dispatcher.hpp"
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
-#include "dispatcher/types/json.hpp"
+#include "dispatcher/types/strict_json.hpp"
 #include "kernels/catalog/glob.hpp"
 #include "parity/facts.hpp"
 #include "parity/golden_audit.hpp"
@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -70,10 +69,11 @@ void add_grouped(const std::vector<Found>& found, Check& check) {
 }
 
 /// Takes away the expected findings, and reports expectations that nothing fits.
-std::vector<Found> unexpected(std::vector<Found> found, const ExpectedFindings& expected, bool dead,
+std::vector<Found> unexpected(std::vector<Found> found, const ExpectedFindings& expected, Lack kind,
                               const ArchName& arch, Check& check) {
+    const std::string_view called = kind == Lack::dead ? "dead kernels" : "holes";
     for (const ExpectedFindings::Finding& known : expected.findings) {
-        if (known.dead != dead ||
+        if (known.kind != kind ||
             std::find(known.archs.begin(), known.archs.end(), arch) == known.archs.end())
             continue;
         const auto count = std::erase_if(
@@ -81,10 +81,9 @@ std::vector<Found> unexpected(std::vector<Found> found, const ExpectedFindings& 
         if (count == 0)
             check.failures.push_back(
                 fmt::format("parity/expected.json expects {} {}, but there are none; remove the entry",
-                            dead ? "dead kernels" : "holes", known.names));
+                            called, known.names));
         else
-            check.notes.push_back(fmt::format("{} {} {}: {}", count, dead ? "dead kernels" : "holes",
-                                              known.names, known.reason));
+            check.notes.push_back(fmt::format("{} {} {}: {}", count, called, known.names, known.reason));
     }
     return found;
 }
@@ -212,33 +211,39 @@ Check audit_one(const arch::ArchSet& archs, RuleSet rules, const ArchName& arch,
     registry.add(std::span(kernels));
     const Dispatcher dispatcher(registry,
                                 {{arch, hardware.compute_units, archs.at(arch).hardware().wave_size}});
-    add_grouped(unexpected(dead_kernels(kernels, dispatcher, lattice), expected, true, arch, check), check);
+    add_grouped(unexpected(dead_kernels(kernels, dispatcher, lattice), expected, Lack::dead, arch, check),
+                check);
     auto missing = holes(problems(arch), dispatcher, hardware, check);
     std::ranges::move(missing_apis(anywhere, types_of_apis(kernels), hardware), std::back_inserter(missing));
-    add_grouped(unexpected(std::move(missing), expected, false, arch, check), check);
+    add_grouped(unexpected(std::move(missing), expected, Lack::hole, arch, check), check);
     return check;
+}
+
+ExpectedFindings::Finding read_finding(const Json& entry, const std::string& where) {
+    allow_keys(entry, where, {"kind", "archs", "names", "reason"});
+    const auto kind = value_at<std::string>(entry, where, "kind");
+    const auto known_kind = parse_enum<Lack>(kind);
+    if (!known_kind)
+        throw InputError(
+            fmt::format("{}: kind \"{}\" is not known; allowed: {}", where, kind, allowed_names<Lack>()));
+    ExpectedFindings::Finding finding{.kind = *known_kind,
+                                      .archs = {},
+                                      .names = value_at<std::string>(entry, where, "names"),
+                                      .reason = value_at<std::string>(entry, where, "reason")};
+    for (const auto& arch : value_at<std::vector<std::string>>(entry, where, "archs"))
+        if (!parse_field_text(arch, finding.archs.emplace_back()))
+            throw InputError(fmt::format("{}: archs: \"{}\" is no name of an architecture", where, arch));
+    return finding;
 }
 
 } // namespace
 
 ExpectedFindings read_expected(const std::filesystem::path& file) {
     ExpectedFindings expected;
-    try {
-        for (const auto& entry : Json::parse(system::read_file(file))) {
-            ExpectedFindings::Finding one;
-            const auto kind = entry.at("kind").get<std::string>();
-            if (kind != "dead" && kind != "hole")
-                throw InputError(
-                    fmt::format("{}: kind \"{}\" is not known; allowed: dead or hole", file.string(), kind));
-            one.dead = kind == "dead";
-            for (const auto& arch : entry.at("archs")) one.archs.emplace_back(arch.get<std::string>());
-            one.names = entry.at("names").get<std::string>();
-            one.reason = entry.at("reason").get<std::string>();
-            expected.findings.push_back(std::move(one));
-        }
-    } catch (const JsonError& error) {
-        throw InputError(fmt::format("{}: {}", file.string(), error.what()));
-    }
+    const Json list = parse_strict_json(system::read_file(file), file.string());
+    if (!list.is_array()) throw InputError(fmt::format("{}: expected an array", file.string()));
+    for (std::size_t i = 0; i < list.size(); ++i)
+        expected.findings.push_back(read_finding(list[i], fmt::format("{}[{}]", file.string(), i)));
     return expected;
 }
 

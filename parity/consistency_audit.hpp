@@ -6,6 +6,8 @@
 #include "parity/report.hpp"
 #include "parity/witness.hpp"
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -22,11 +24,17 @@ struct NamedProblem {
 /// Every problem of the case matrix on an architecture.
 using ProblemsOf = std::function<std::vector<NamedProblem>(const ArchName& arch)>;
 
+/// What the working list can lack.
+enum class Lack : std::uint8_t {
+    dead, ///< a kernel that no problem selects
+    hole, ///< a problem, or the problems of an API and type, that no kernel takes
+};
+
 /// Findings that are known and right, with the reason (parity/expected.json). Findings beyond these are failures, and
 /// so is a reason that fits nothing any more.
 struct ExpectedFindings {
     struct Finding {
-        bool dead = true; ///< dead kernels; else holes
+        Lack kind = Lack::dead;
         std::vector<ArchName> archs;
         std::string names; ///< glob over kernels, cases or API[TYPE]
         std::string reason;
@@ -34,7 +42,7 @@ struct ExpectedFindings {
     std::vector<Finding> findings;
 };
 
-/// Throws InputError that names file and key.
+/// Throws InputError that names file, entry, key and value.
 ExpectedFindings read_expected(const std::filesystem::path& file);
 
 /// Audits that need no second list, one check for each rule set and architecture:
@@ -48,3 +56,10 @@ AuditReport audit_consistency(const arch::ArchSet& archs, const std::vector<cata
                               const OnCheck& on_check = {});
 
 } // namespace fmha::parity
+
+template <>
+struct fmha::EnumTable<fmha::parity::Lack> {
+    using enum fmha::parity::Lack;
+    static constexpr std::array<EnumName<parity::Lack>, 2> names{{{dead, "dead"}, {hole, "hole"}}};
+    static constexpr auto& aliases = no_aliases<parity::Lack>;
+};

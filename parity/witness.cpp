@@ -4,14 +4,13 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
-#include "dispatcher/types/json.hpp"
+#include "dispatcher/types/strict_json.hpp"
 #include "kernels/catalog/catalog.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <set>
 
 namespace fmha::parity {
@@ -137,30 +136,23 @@ bool each_size(Problem p, const KernelConfig& kernel, const WitnessLattice& latt
     return true;
 }
 
-template <class T>
-std::vector<T> read_list(const Json& document, const char* key) {
-    return document.at(key).get<std::vector<T>>();
-}
-
 } // namespace
 
 WitnessLattice read_lattice(const std::filesystem::path& file) {
-    try {
-        const auto document = Json::parse(system::read_file(file));
-        WitnessLattice lattice;
-        lattice.hdim_offsets = read_list<std::int64_t>(document, "hdim_offsets");
-        lattice.length_offsets = read_list<std::int64_t>(document, "length_offsets");
-        lattice.lengths = read_list<std::int64_t>(document, "lengths");
-        lattice.batch_heads = read_list<std::pair<std::int64_t, std::int64_t>>(document, "batch_heads");
-        lattice.num_splits = read_list<std::int64_t>(document, "num_splits");
-        lattice.kv_pool_bytes = read_list<std::int64_t>(document, "kv_pool_bytes");
-        constexpr std::size_t keys = 6;
-        if (document.size() != keys)
-            throw InputError(fmt::format("{}: has a key that nothing reads", file.string()));
-        return lattice;
-    } catch (const JsonError& error) {
-        throw InputError(fmt::format("{}: {}", file.string(), error.what()));
-    }
+    const std::string where = file.string();
+    const Json document = parse_strict_json(system::read_file(file), where);
+    allow_keys(document, where,
+               {"hdim_offsets", "length_offsets", "lengths", "batch_heads", "num_splits", "kv_pool_bytes"});
+    const auto integers = [&](std::string_view key) {
+        return value_at<std::vector<std::int64_t>>(document, where, key);
+    };
+    return {.hdim_offsets = integers("hdim_offsets"),
+            .length_offsets = integers("length_offsets"),
+            .lengths = integers("lengths"),
+            .batch_heads =
+                value_at<std::vector<std::pair<std::int64_t, std::int64_t>>>(document, where, "batch_heads"),
+            .num_splits = integers("num_splits"),
+            .kv_pool_bytes = integers("kv_pool_bytes")};
 }
 
 void each_witness(const KernelConfig& kernel, const WitnessLattice& lattice,

@@ -14,6 +14,17 @@ Json parse_strict_json(std::string_view text, const std::string& where) {
     }
 }
 
+void allow_keys(const Json& object, const std::string& where, std::initializer_list<std::string_view> known) {
+    if (!object.is_object()) throw InputError(where + ": expected an object, got " + object.dump());
+    for (const auto& [key, unused] : object.items()) {
+        if (std::ranges::find(known, key) != known.end()) continue;
+        std::string allowed;
+        for (const std::string_view name : known) allowed.append(allowed.empty() ? "" : ", ").append(name);
+        throw InputError(std::string(where).append(": unknown key \"").append(key).append("\"; allowed: ") +
+                         allowed);
+    }
+}
+
 std::vector<PlacedJson> json_values(std::string_view text, const std::string& source) {
     const auto blank = [](std::string_view part) {
         return part.find_first_not_of(" \t\r\n") == std::string_view::npos;

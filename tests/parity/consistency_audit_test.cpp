@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <fstream>
 
 namespace fmha::parity {
@@ -48,7 +49,7 @@ class Consistency : public testing::Test {
 
     WitnessLattice lattice_ = read_lattice(FMHA_PARITY_DIR "/witnesses.json");
     /// Hopper has combine kernels of a head dimension without a split kernel.
-    ExpectedFindings expected_{{{true, {ArchName("sm_90")}, "fwd_splitkv_combine_*_h96x96_*", ""}}};
+    ExpectedFindings expected_{{{Lack::dead, {ArchName("sm_90")}, "fwd_splitkv_combine_*_h96x96_*", ""}}};
 };
 
 TEST_F(Consistency, OfTheWorkingListIsFine) {
@@ -99,23 +100,54 @@ TEST_F(Consistency, SeesAnApiWithoutKernels) {
 }
 
 TEST_F(Consistency, KnowsWhatIsExpectedAndMissesItWhenItIsGone) {
-    expected_.findings.push_back({false, {ArchName("sm_90")}, "a/case*", "the head dimension is too large"});
+    expected_.findings.push_back(
+        {Lack::hole, {ArchName("sm_90")}, "a/case*", "the head dimension is too large"});
     EXPECT_TRUE(audit(arch::ArchSet::built_in(), 512).ok());
     const auto gone = audit(arch::ArchSet::built_in(), 128);
     EXPECT_FALSE(gone.ok());
     EXPECT_THAT(to_text(gone), HasSubstr("expects holes a/case*, but there are none"));
 }
 
-TEST(Witnesses, AreReadStrictly) {
+/// The sentence with which a reader refuses a file of this text.
+template <class Reader>
+std::string refusal_of(Reader read, const std::string& text) {
     const system::TemporaryDirectory folder;
-    const auto file = folder.path() / "witnesses.json";
-    EXPECT_THROW(read_lattice(file), InputError);
-    std::ofstream(file) << R"({"hdim_offsets": [0]})";
-    EXPECT_THROW(read_lattice(file), InputError);
-    std::ofstream(folder.path() / "expected.json")
-        << R"([{"kind": "odd", "archs": [], "names": "*", "reason": ""}])";
-    EXPECT_THAT([&] { read_expected(folder.path() / "expected.json"); },
-                testing::ThrowsMessage<InputError>(HasSubstr("kind \"odd\"")));
+    const auto file = folder.path() / "read.json";
+    std::ofstream(file) << text;
+    try {
+        read(file);
+    } catch (const InputError& error) {
+        const std::string sentence = error.what();
+        EXPECT_TRUE(sentence.starts_with(file.string())) << sentence;
+        return sentence.substr(std::min(sentence.size(), file.string().size()));
+    }
+    return "(it was read)";
+}
+
+TEST(Witnesses, AreReadStrictly) {
+    const auto refusal = [](const std::string& text) { return refusal_of(read_lattice, text); };
+    const std::string most =
+        R"("hdim_offsets": [0], "length_offsets": [], "lengths": [1], "num_splits": [2], "kv_pool_bytes": [1])";
+    EXPECT_EQ(refusal("{" + most + R"(, "batch_heads": [[2, 2]]})"), "(it was read)");
+    EXPECT_EQ(refusal("{" + most + "}"), R"(, "batch_heads": key "batch_heads" is missing)");
+    EXPECT_THAT(refusal("{" + most + R"(, "batch_heads": [[2]]})"), HasSubstr(R"(, "batch_heads": )"));
+    EXPECT_THAT(refusal("{" + most + R"(, "batch_heads": [], "heads": [1]})"),
+                HasSubstr(R"(: unknown key "heads"; allowed: hdim_offsets, )"));
+    EXPECT_THAT(refusal("[]"), HasSubstr("expected an object"));
+}
+
+TEST(ExpectedFindings, AreReadStrictly) {
+    const auto refusal = [](const std::string& text) { return refusal_of(read_expected, text); };
+    const std::string good = R"({"kind": "dead", "archs": ["sm_90"], "names": "*", "reason": "r"})";
+    EXPECT_EQ(refusal("[" + good + "]"), "(it was read)");
+    EXPECT_EQ(refusal("[" + good + R"(, {"kind": "odd", "archs": [], "names": "*", "reason": ""}])"),
+              R"([1]: kind "odd" is not known; allowed: dead or hole)");
+    EXPECT_EQ(
+        refusal(R"([{"kind": "hole", "archs": ["an architecture of no name"], "names": "*", "reason": ""}])"),
+        R"([0]: archs: "an architecture of no name" is no name of an architecture)");
+    EXPECT_EQ(refusal(R"([{"kind": "hole", "archs": [], "names": "*", "reason": "", "why": ""}])"),
+              R"([0]: unknown key "why"; allowed: kind, archs, names, reason)");
+    EXPECT_THAT(refusal(good), HasSubstr("expected an array"));
 }
 
 TEST(NeutralKey, LeavesOutWhatOnlySomeRuleSetsRecord) {
