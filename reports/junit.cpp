@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
 
 namespace fmha::reports {
@@ -10,31 +11,42 @@ namespace {
 
 using harness::Outcome;
 
-/// The child element that tells a CI system the outcome; empty for a success.
-std::string verdict_element(const harness::CaseResult& result) {
-    switch (result.outcome) {
+/// What JUnit tells apart.
+enum class JunitVerdict : std::uint8_t { success, skipped, error, failure };
+
+JunitVerdict verdict_of(Outcome outcome) {
+    switch (outcome) {
     case Outcome::passed:
     case Outcome::refused_as_predicted:
-        return {};
+        return JunitVerdict::success;
     case Outcome::not_run:
-        return fmt::format("<skipped message=\"{}: {}\"/>", to_string(result.not_run_reason),
-                           escaped(result.message));
     case Outcome::type_absent:
     case Outcome::failed_as_known:
-        return fmt::format("<skipped message=\"{}: {}\"/>", to_string(result.outcome),
-                           escaped(result.message));
+        return JunitVerdict::skipped;
     case Outcome::crashed:
     case Outcome::timed_out:
-        return fmt::format("<error type=\"{}\" message=\"{}\">{}</error>", to_string(result.outcome),
-                           escaped(result.message), escaped(failure_text(result)));
+        return JunitVerdict::error;
     case Outcome::failed:
     case Outcome::mistrusted:
     case Outcome::refused_unexpectedly:
     case Outcome::passed_unexpectedly:
         break;
     }
-    return fmt::format("<failure type=\"{}\" message=\"{}\">{}</failure>", to_string(result.outcome),
-                       escaped(result.message), escaped(failure_text(result)));
+    return JunitVerdict::failure;
+}
+
+/// The child element that tells a CI system the verdict; empty for a success.
+std::string verdict_element(JunitVerdict verdict, const harness::CaseResult& result) {
+    if (verdict == JunitVerdict::success) return {};
+    const std::string message = escaped(result.message);
+    if (verdict == JunitVerdict::skipped)
+        return fmt::format("<skipped message=\"{}: {}\"/>",
+                           result.outcome == Outcome::not_run ? to_string(result.not_run_reason)
+                                                              : to_string(result.outcome),
+                           message);
+    return fmt::format("<{0} type=\"{1}\" message=\"{2}\">{3}</{0}>",
+                       verdict == JunitVerdict::error ? "error" : "failure", to_string(result.outcome),
+                       message, escaped(failure_text(result)));
 }
 
 /// A failure for what makes the run red beside its results, such as a missing shard: CI systems that read this file alone would call it
@@ -62,16 +74,17 @@ std::string junit(const Report& report) {
     std::map<std::string, Suite> suites;
     for (const auto& result : report.results) {
         Suite& suite = suites[result.family];
-        const std::string verdict = verdict_element(result);
+        const JunitVerdict verdict = verdict_of(result.outcome);
         suite.cases +=
             fmt::format("  <testcase classname=\"{}.{}\" name=\"{}{}{}\" time=\"{:.3f}\">{}</testcase>\n",
                         escaped(result.family), escaped(result.tier), escaped(result.name),
-                        result.kernel.empty() ? "" : " on ", escaped(result.kernel), result.seconds, verdict);
+                        result.kernel.empty() ? "" : " on ", escaped(result.kernel), result.seconds,
+                        verdict_element(verdict, result));
         ++suite.tests;
         suite.seconds += result.seconds;
-        suite.failures += verdict.starts_with("<failure") ? 1 : 0;
-        suite.errors += verdict.starts_with("<error") ? 1 : 0;
-        suite.skipped += verdict.starts_with("<skipped") ? 1 : 0;
+        suite.failures += verdict == JunitVerdict::failure ? 1 : 0;
+        suite.errors += verdict == JunitVerdict::error ? 1 : 0;
+        suite.skipped += verdict == JunitVerdict::skipped ? 1 : 0;
     }
     std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fmha verify\">\n";
     for (const auto& [family, suite] : suites)

@@ -5,7 +5,6 @@
 #include "harness/results/result.hpp"
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <tuple>
@@ -30,7 +29,7 @@ struct Report {
 std::string json(const Report& report);
 
 /// JUnit XML: one test suite a family, one test case a result; refusals and results that are not run are as CI
-/// systems expect them (skipped with the reason for not_run, passed for a predicted refusal).
+/// systems expect them (skipped with the reason for not_run and for a type that is absent, passed for a predicted refusal).
 std::string junit(const Report& report);
 
 /// One self-contained page: ledger, a heat map of families × features, failures with their reports and pictures of where the wrong
