@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/field_list.hpp"
 #include "reference/kernel_numerics.hpp"
 #include "reference/rows.hpp"
 #include "reference/table.hpp"
@@ -47,6 +48,9 @@ struct ForwardRows {
 
     bool has_companions() const { return eta.size() > 0; }
 };
+FMHA_FIELDS(ForwardRows, rows, o, lse, score_max, row_max, visible_keys, first_visible, last_visible,
+            seqlen_k, eta, ell, max_a, weighted_abs, abs_v, square_v, weight_variance, numerics, scale_o,
+            p_undrop, scores_evaluated)
 
 /// Computes `rows` of forward attention at a cost proportional to their number. Reads inputs only inside the
 /// logical ranges and no output. Throws ProblemError for a quantisation mode that forward lacks or

@@ -7,8 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace fmha::reference {
@@ -18,7 +22,7 @@ namespace {
 constexpr std::size_t smallest_share = 64;
 
 /// Rows begin … begin + size − 1 of the ordered list, which share entry and KV head.
-struct RowGroup {
+struct RowRange {
     std::size_t begin = 0, size = 0;
 };
 
@@ -26,8 +30,8 @@ std::int64_t kv_head(const FwdArgs& args, const RowId& row) {
     return row.h / (args.shape.nhead_q / args.shape.nhead_k);
 }
 
-std::vector<RowGroup> groups_of(const FwdArgs& args, const std::vector<RowId>& rows) {
-    std::vector<RowGroup> groups;
+std::vector<RowRange> groups_of(const FwdArgs& args, const std::vector<RowId>& rows) {
+    std::vector<RowRange> groups;
     for (std::size_t r = 0; r < rows.size(); ++r) {
         const bool same =
             r > 0 && rows[r].b == rows[r - 1].b && kv_head(args, rows[r]) == kv_head(args, rows[r - 1]);
@@ -38,11 +42,11 @@ std::vector<RowGroup> groups_of(const FwdArgs& args, const std::vector<RowId>& r
 }
 
 /// Splits groups so that every thread finds something to do.
-std::vector<RowGroup> shares_of(const std::vector<RowGroup>& groups, int threads) {
+std::vector<RowRange> shares_of(const std::vector<RowRange>& groups, int threads) {
     const std::size_t wanted = 2 * static_cast<std::size_t>(threads);
     const std::size_t parts = groups.empty() ? 1 : (wanted + groups.size() - 1) / groups.size();
-    std::vector<RowGroup> shares;
-    for (const RowGroup& group : groups) {
+    std::vector<RowRange> shares;
+    for (const RowRange& group : groups) {
         const std::size_t size = std::max(smallest_share, (group.size + parts - 1) / parts);
         for (std::size_t begin = 0; begin < group.size; begin += size)
             shares.push_back({group.begin + begin, std::min(size, group.size - begin)});
@@ -64,34 +68,28 @@ void require_rows_inside(const matrix::EntryExtent& extent, std::span<const RowI
                         " was asked for; it has " + std::to_string(extent.queries) + " query rows");
 }
 
-/// Row n of the result is row order[n] of the request.
-ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<std::int64_t>& order,
+/// `computed` with row n moved to place order[n], under the rows as they were asked for.
+ForwardRows in_asked_order(ForwardRows computed, const std::vector<std::int64_t>& order,
                            std::span<const RowId> asked) {
-    ForwardRows out = computed;
-    out.rows.assign(asked.begin(), asked.end());
-    const auto move_column = [&](const auto& from, auto& to) {
-        for (std::int64_t r = 0; r < from.size(); ++r) to(order[static_cast<std::size_t>(r)]) = from(r);
+    const auto place_of = [&](std::int64_t n) { return order[static_cast<std::size_t>(n)]; };
+    const auto reorder = [&](auto& member) {
+        using Member = std::remove_cvref_t<decltype(member)>;
+        if constexpr (std::same_as<Member, Table>) {
+            const Table from = member;
+            for (std::int64_t n = 0; n < from.rows(); ++n)
+                std::ranges::copy(from.row(n), member.row(place_of(n)).begin());
+        } else if constexpr (std::same_as<Member, Column<double>> ||
+                             std::same_as<Member, Column<std::int64_t>>) {
+            const Member from = member;
+            for (std::int64_t n = 0; n < from.size(); ++n) member(place_of(n)) = from(n);
+        } else {
+            static_assert(std::same_as<Member, std::vector<RowId>> || std::same_as<Member, Numerics> ||
+                          std::is_arithmetic_v<Member>);
+        }
     };
-    const auto move_table = [&](const Table& from, Table& to) {
-        for (std::int64_t r = 0; r < from.rows(); ++r)
-            std::ranges::copy(from.row(r), to.row(order[static_cast<std::size_t>(r)]).begin());
-    };
-    move_table(computed.o, out.o);
-    move_column(computed.lse, out.lse);
-    move_column(computed.score_max, out.score_max);
-    move_column(computed.row_max, out.row_max);
-    move_column(computed.visible_keys, out.visible_keys);
-    move_column(computed.first_visible, out.first_visible);
-    move_column(computed.last_visible, out.last_visible);
-    move_column(computed.seqlen_k, out.seqlen_k);
-    move_column(computed.eta, out.eta);
-    move_column(computed.ell, out.ell);
-    move_column(computed.max_a, out.max_a);
-    move_table(computed.weighted_abs, out.weighted_abs);
-    move_table(computed.abs_v, out.abs_v);
-    move_table(computed.square_v, out.square_v);
-    move_table(computed.weight_variance, out.weight_variance);
-    return out;
+    each_field(computed, [&](std::string_view, auto& member) { reorder(member); });
+    computed.rows.assign(asked.begin(), asked.end());
+    return computed;
 }
 
 } // namespace
@@ -109,10 +107,10 @@ ForwardRows forward_in_matrix_form(const AttentionArgs& args, std::span<const Ro
 
     ForwardRows out = empty_result(args, sorted, options);
     const int threads = system::thread_count(options.threads);
-    const std::vector<RowGroup> shares = shares_of(groups_of(args, sorted), threads);
+    const std::vector<RowRange> shares = shares_of(groups_of(args, sorted), threads);
     std::atomic<std::int64_t> scores_evaluated{0};
     const auto compute = [&](std::size_t n) {
-        const RowGroup& share = shares[n];
+        const RowRange& share = shares[n];
         const auto mine = std::span<const RowId>(sorted).subspan(share.begin, share.size);
         const matrix::EntryExtent extent = matrix::entry_extent(args, mine.front().b);
         require_rows_inside(extent, mine);
@@ -122,7 +120,7 @@ ForwardRows forward_in_matrix_form(const AttentionArgs& args, std::span<const Ro
     };
     system::parallel_for(shares.size(), compute, threads);
     out.scores_evaluated = scores_evaluated;
-    if (!std::ranges::is_sorted(rows)) return in_asked_order(out, order, rows);
+    if (!std::ranges::is_sorted(rows)) return in_asked_order(std::move(out), order, rows);
     return out;
 }
 
