@@ -25,7 +25,8 @@ constexpr std::array ending_signals{SIGINT, SIGTERM, SIGHUP};
 class Pipe {
   public:
     Pipe() {
-        if (pipe2(ends_.data(), O_CLOEXEC) != 0) throw InputError("cannot create a pipe");
+        if (pipe2(ends_.data(), O_CLOEXEC) != 0)
+            throw InputError(fmt::format("a pipe cannot be created: {}", std::strerror(errno)));
     }
     ~Pipe() {
         close_end(0);
@@ -292,6 +293,11 @@ class SpawnActions {
 } // namespace
 
 ProcessResult run_process(const std::vector<std::string>& command, const ProcessOptions& options) {
+    // The spawn has one error number for the folder and the program.
+    std::error_code unseen;
+    if (!std::filesystem::is_directory(options.directory, unseen))
+        throw InputError(fmt::format("{}: cannot be started in {}, which is no folder", command.front(),
+                                     options.directory.string()));
     Pipe out;
     Pipe err;
     SpawnActions actions;

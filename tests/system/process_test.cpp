@@ -115,6 +115,20 @@ TEST(RunProcess, GivesBothStreamsAndTheExitCode) {
     EXPECT_EQ(ran.exit_code, 3);
 }
 
+TEST(RunProcess, SaysWhetherTheProgramOrTheFolderIsMissing) {
+    const auto refusal = [](const std::string& program, const std::string& folder) {
+        try {
+            run_process({program}, {.directory = folder});
+        } catch (const InputError& error) {
+            return std::string(error.what());
+        }
+        return std::string("(it ran)");
+    };
+    EXPECT_EQ(refusal("true", "/"), "(it ran)");
+    EXPECT_EQ(refusal("/no/program", "/"), "/no/program: cannot be started: No such file or directory");
+    EXPECT_EQ(refusal("true", "/no/folder"), "true: cannot be started in /no/folder, which is no folder");
+}
+
 TEST(RunProcess, HandsOnCompleteLines) {
     std::vector<std::string> lines;
     run_process({"sh", "-c", "printf a; sleep 0.05; printf 'b\\nc\\nrest'"},
