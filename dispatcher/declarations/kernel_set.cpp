@@ -34,6 +34,11 @@ void fill(GemmTriples& triples, std::string_view what, std::initializer_list<int
     });
 }
 
+/// What a further number is added to; a tile that was `any` is none any more.
+TileChoice tile_so_far(const Axis<TileChoice>& axis) {
+    return axis.is_any() ? TileChoice{} : axis.value();
+}
+
 } // namespace
 
 SignatureDecl& SignatureDecl::family(KernelFamily value) {
@@ -142,7 +147,7 @@ AlgorithmDecl& AlgorithmDecl::tile(std::initializer_list<int> numbers) {
     if (numbers.size() != 6 && numbers.size() != 9)
         throw DeclarationError(
             fmt::format("tile takes 6 numbers, or 9 for bwd_dq_dk_dv, got {}", numbers.size()));
-    TileChoice choice = tile_axis.is_any() ? TileChoice{} : tile_axis.value();
+    TileChoice choice = tile_so_far(tile_axis);
     choice.tile = {};
     auto next = numbers.begin();
     each_field(choice.tile, [&](std::string_view, std::int16_t& member) {
@@ -155,27 +160,27 @@ AlgorithmDecl& AlgorithmDecl::tile(AnyValue any) {
     return tile_axis = any, *this;
 }
 AlgorithmDecl& AlgorithmDecl::wave(std::initializer_list<int> numbers) {
-    TileChoice choice = tile_axis.is_any() ? TileChoice{} : tile_axis.value();
+    TileChoice choice = tile_so_far(tile_axis);
     fill(choice.wave, "wave", numbers);
     return tile_axis = choice, *this;
 }
 AlgorithmDecl& AlgorithmDecl::warp(std::initializer_list<int> numbers) {
-    TileChoice choice = tile_axis.is_any() ? TileChoice{} : tile_axis.value();
+    TileChoice choice = tile_so_far(tile_axis);
     fill(choice.warp, "warp", numbers);
     return tile_axis = choice, *this;
 }
 AlgorithmDecl& AlgorithmDecl::set_tile(std::int16_t Tile::*member, int n) {
-    TileChoice choice = tile_axis.is_any() ? TileChoice{} : tile_axis.value();
+    TileChoice choice = tile_so_far(tile_axis);
     choice.tile.*member = entry("tile", n);
     return tile_axis = choice, *this;
 }
 AlgorithmDecl& AlgorithmDecl::set_wave(std::int16_t GemmTriples::*member, int n) {
-    TileChoice choice = tile_axis.is_any() ? TileChoice{} : tile_axis.value();
+    TileChoice choice = tile_so_far(tile_axis);
     choice.wave.*member = entry("wave", n);
     return tile_axis = choice, *this;
 }
 AlgorithmDecl& AlgorithmDecl::set_warp(std::int16_t GemmTriples::*member, int n) {
-    TileChoice choice = tile_axis.is_any() ? TileChoice{} : tile_axis.value();
+    TileChoice choice = tile_so_far(tile_axis);
     choice.warp.*member = entry("warp", n);
     return tile_axis = choice, *this;
 }
