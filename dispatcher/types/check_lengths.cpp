@@ -80,6 +80,10 @@ std::int64_t query_length(const Shape& shape, const LengthArrays& lengths, std::
     return length_of(queries_of(shape, lengths), shape.mode, b);
 }
 
+std::int64_t key_length(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
+    return length_of(keys_of(shape, lengths), shape.mode, b);
+}
+
 void check_query_lengths(const Shape& shape, const LengthArrays& lengths) {
     for (std::int64_t b = 0; b < shape.batch; ++b) {
         const std::int64_t length = query_length(shape, lengths, b);
@@ -92,8 +96,7 @@ void check_query_lengths(const Shape& shape, const LengthArrays& lengths) {
 
 void check_lengths(const Shape& shape, const LengthArrays& lengths) {
     check_query_lengths(shape, lengths);
-    const Side keys = keys_of(shape, lengths);
-    for (std::int64_t b = 0; b < shape.batch; ++b) static_cast<void>(length_of(keys, shape.mode, b));
+    for (std::int64_t b = 0; b < shape.batch; ++b) static_cast<void>(key_length(shape, lengths, b));
 }
 
 } // namespace fmha

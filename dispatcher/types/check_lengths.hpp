@@ -24,7 +24,8 @@ std::int64_t packed_length(const std::int32_t* seqstart, const char* field, std:
 /// The physical lengths of all entries, from batch + 1 offsets. Throws as packed_length does.
 std::vector<std::int64_t> packed_lengths(std::span<const std::int32_t> seqstart, const char* field);
 
-/// The logical queries of entry b (N-1). Throws ProblemError where they break a rule.
+/// The logical queries and keys of entry b of attention without a cache (N-1). Throw ProblemError where they break a rule.
 std::int64_t query_length(const Shape& shape, const LengthArrays& lengths, std::int64_t b);
+std::int64_t key_length(const Shape& shape, const LengthArrays& lengths, std::int64_t b);
 
 } // namespace fmha

@@ -1,5 +1,6 @@
 #include "dispatcher/types/check_values.hpp"
 
+#include "dispatcher/types/check_lengths.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/type_classes.hpp"
 
@@ -28,21 +29,13 @@ struct ScaleRows {
     std::int64_t first = 0, count = 0;
 };
 
-/// Rows `[start, start + length)` of a side, in units of `size`, `packed_start` being where the entry's blocks begin.
-ScaleRows rows_of(const FwdArgs& args, std::int64_t b, bool queries, std::int64_t size) {
-    const LengthArrays& l = args.lengths;
-    const bool group = args.shape.mode == Mode::group;
-    const std::int32_t* starts = queries ? l.seqstart_q : l.seqstart_k;
-    const std::int32_t* lengths = queries ? l.seqlen_q : l.seqlen_k;
-    const std::int32_t* cumulative = queries ? l.cu_seqlen_q : l.cu_seqlen_k;
-    std::int64_t length = queries ? args.shape.seqlen_q : args.shape.seqlen_k;
-    if (group) length = std::int64_t{starts[b + 1]} - starts[b];
-    if (lengths != nullptr) length = lengths[b];
-    if (cumulative != nullptr) length = std::int64_t{cumulative[b + 1]} - cumulative[b];
-    if (!group) return {0, blocks_of(length, size)};
-    const std::int32_t* blocks =
-        queries ? args.quant.block_scale_seqstart_q : args.quant.block_scale_seqstart_k;
-    return {size == 1 ? starts[b] : blocks[b], blocks_of(length, size)};
+/// The rows of descales of the `length` rows of entry b, one for each `size` of them. In a packed batch they stand where the entry's
+/// rows begin, `starts`, or where its blocks do.
+ScaleRows rows_of(const Shape& shape, std::int64_t b, std::int64_t length, std::int64_t size,
+                  const std::int32_t* starts, const std::int32_t* block_starts) {
+    const std::int64_t count = blocks_of(length, size);
+    if (shape.mode != Mode::group) return {0, count};
+    return {size == 1 ? starts[b] : block_starts[b], count};
 }
 
 void check_rows(const char* name, const TensorView& view, std::int64_t b, std::int64_t heads, ScaleRows rows,
@@ -108,10 +101,12 @@ void check_block_starts(const FwdArgs& args) {
                            std::int64_t size) {
         std::int64_t begin = 0;
         for (std::int64_t b = 0; b < args.shape.batch; ++b) {
-            require(
-                blocks[b] == begin, "Q-2", name, blocks[b],
-                fmt::format("entry {} begins behind the {} scale blocks of the entries before it", b, begin)
-                    .c_str());
+            if (blocks[b] != begin)
+                throw ProblemError(
+                    "Q-2", name, blocks[b],
+                    fmt::format(
+                        "{} is {}; entry {} begins behind the {} scale blocks of the entries before it", name,
+                        blocks[b], b, begin));
             begin += blocks_of(std::int64_t{starts[b + 1]} - starts[b], size);
         }
     };
@@ -135,9 +130,15 @@ void check_descales(const FwdArgs& args) {
     if (!by_block && quant.qscale != QScale::mx) return;
     for (std::int64_t b = 0; b < shape.batch; ++b) {
         const std::int64_t columns = by_block ? 1 : blocks_of(shape.hdim_q, 32);
-        const ScaleRows q = rows_of(args, b, true, by_block ? quant.block_scale_size_q : 1);
-        const ScaleRows k = rows_of(args, b, false, by_block ? quant.block_scale_size_k : 1);
-        const ScaleRows v = rows_of(args, b, false, by_block ? quant.block_scale_size_k : 32);
+        const std::int64_t queries = query_length(shape, args.lengths, b),
+                           keys = key_length(shape, args.lengths, b);
+        const auto key_rows = [&](std::int64_t size) {
+            return rows_of(shape, b, keys, size, args.lengths.seqstart_k, quant.block_scale_seqstart_k);
+        };
+        const ScaleRows q = rows_of(shape, b, queries, by_block ? quant.block_scale_size_q : 1,
+                                    args.lengths.seqstart_q, quant.block_scale_seqstart_q);
+        const ScaleRows k = key_rows(by_block ? quant.block_scale_size_k : 1);
+        const ScaleRows v = key_rows(by_block ? quant.block_scale_size_k : 32);
         check_rows("q_descale", quant.q_descale, b, shape.nhead_q, q, columns);
         check_rows("k_descale", quant.k_descale, b, shape.nhead_k, k, columns);
         check_rows("v_descale", quant.v_descale, b, shape.nhead_k, v, by_block ? 1 : shape.hdim_v);
