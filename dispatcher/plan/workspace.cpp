@@ -61,14 +61,21 @@ void check(const BwdWorkspaceInputs& in) {
             fmt::format("a deterministic backward needs the key tile of its kernel, got {}", in.key_tile));
 }
 
+PersistentWork persistent_work(const BwdWorkspaceInputs& in) {
+    return {.batch = in.batch,
+            .heads = in.nhead_q / in.heads_of_job,
+            .seqlen_k = in.seqlen_k,
+            .key_tile = in.key_tile,
+            .workers = in.compute_units};
+}
+
 /// Splits of one entry.
 std::int64_t splits_of(const BwdWorkspaceInputs& in, std::size_t entry) {
     if (!in.deterministic) return 1;
     if (in.group) return ceil_div(physical_k(in, entry), in.key_tile);
     // Without the number of workers: no schedule has more splits than key tiles.
     if (in.compute_units <= 0) return ceil_div(in.seqlen_k, in.key_tile);
-    return persistent_splits(in.batch, in.nhead_q / in.heads_of_job, in.seqlen_k, in.key_tile,
-                             in.compute_units);
+    return persistent_splits(persistent_work(in));
 }
 
 /// How the number of splits follows from how many blocks fit a device.
@@ -132,15 +139,13 @@ std::int64_t longest_keys(const Problem& problem) {
 
 } // namespace
 
-std::int64_t persistent_jobs(std::int64_t batch, std::int64_t heads, std::int64_t seqlen_k,
-                             std::int64_t key_tile, std::int64_t workers) {
-    return ceil_div(product({batch, heads, ceil_div(seqlen_k, key_tile)}), workers);
+std::int64_t persistent_jobs(const PersistentWork& work) {
+    return ceil_div(product({work.batch, work.heads, ceil_div(work.seqlen_k, work.key_tile)}), work.workers);
 }
 
-std::int64_t persistent_splits(std::int64_t batch, std::int64_t heads, std::int64_t seqlen_k,
-                               std::int64_t key_tile, std::int64_t workers) {
-    const std::int64_t tiles = ceil_div(seqlen_k, key_tile);
-    const std::int64_t per_worker = persistent_jobs(batch, heads, seqlen_k, key_tile, workers);
+std::int64_t persistent_splits(const PersistentWork& work) {
+    const std::int64_t tiles = ceil_div(work.seqlen_k, work.key_tile);
+    const std::int64_t per_worker = persistent_jobs(work);
     if (per_worker == 0) return 0;
     if (tiles % per_worker == 0) return tiles / per_worker;
     if (per_worker % tiles == 0) return 1;
@@ -174,8 +179,7 @@ BwdWorkspaceLayout bwd_workspace_layout(const BwdWorkspaceInputs& in) {
     layout.size = bwd_workspace_size(in);
     if (in.direct_dq) return layout;
     if (in.deterministic && !in.group && in.compute_units > 0) {
-        const std::int64_t jobs = persistent_jobs(in.batch, in.nhead_q / in.heads_of_job, in.seqlen_k,
-                                                  in.key_tile, in.compute_units);
+        const std::int64_t jobs = persistent_jobs(persistent_work(in));
         if (jobs > std::numeric_limits<std::int32_t>::max())
             throw WorkspaceError(fmt::format("{} key tiles for each of {} compute units do not fit 32 bits",
                                              jobs, in.compute_units));

@@ -72,14 +72,20 @@ struct BwdWorkspaceLayout {
 
 BwdWorkspaceLayout bwd_workspace_layout(const BwdWorkspaceInputs& inputs);
 
-/// Number of splits of X-2 in deterministic batch mode with `workers` compute units; 0 when there are no
-/// keys. `heads` have jobs of their own: Hq, or Hk when dK and dV are reduced.
-std::int64_t persistent_splits(std::int64_t batch, std::int64_t heads, std::int64_t seqlen_k,
-                               std::int64_t key_tile, std::int64_t workers);
+/// What X-2 distributes in deterministic batch mode: the key tiles of every entry and head, among `workers` compute units.
+struct PersistentWork {
+    std::int64_t batch = 0;
+    std::int64_t heads = 0; ///< that have jobs of their own: Hq, or Hk when dK and dV are reduced
+    std::int64_t seqlen_k = 0;
+    std::int64_t key_tile = 0; ///< keys of a tile
+    std::int64_t workers = 0;
+};
 
-/// q of X-2, the jobs of each of `workers` compute units; 0 when there are no keys.
-std::int64_t persistent_jobs(std::int64_t batch, std::int64_t heads, std::int64_t seqlen_k,
-                             std::int64_t key_tile, std::int64_t workers);
+/// Number of splits of X-2; 0 when there are no keys.
+std::int64_t persistent_splits(const PersistentWork& work);
+
+/// q of X-2, the jobs of each worker; 0 when there are no keys.
+std::int64_t persistent_jobs(const PersistentWork& work);
 
 /// lse_acc and o_acc of split-KV (S-3): offsets and total in bytes. `query_rows` is batch * seqlen_q, or the
 /// total physical query length in group mode.

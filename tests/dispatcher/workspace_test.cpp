@@ -170,13 +170,15 @@ TEST(BwdWorkspace, BatchDeterministicPersistent) {
 }
 
 TEST(BwdWorkspace, PersistentSplitSamples) {
-    EXPECT_EQ(persistent_splits(1, 1, 1024, 128, 4), 4);
-    EXPECT_EQ(persistent_splits(2, 3, 640, 128, 8), 2);
-    EXPECT_EQ(persistent_splits(1, 8, 1024, 64, 304), 16);
-    EXPECT_EQ(persistent_splits(4, 8, 300, 128, 6), 2);
-    EXPECT_EQ(persistent_splits(2, 4, 512, 128, 5), 2);
-    EXPECT_EQ(persistent_splits(1, 2, 640, 64, 7), 4);
-    EXPECT_EQ(persistent_splits(1, 2, 0, 64, 7), 0);
+    EXPECT_EQ(persistent_splits({.batch = 1, .heads = 1, .seqlen_k = 1024, .key_tile = 128, .workers = 4}),
+              4);
+    EXPECT_EQ(persistent_splits({.batch = 2, .heads = 3, .seqlen_k = 640, .key_tile = 128, .workers = 8}), 2);
+    EXPECT_EQ(persistent_splits({.batch = 1, .heads = 8, .seqlen_k = 1024, .key_tile = 64, .workers = 304}),
+              16);
+    EXPECT_EQ(persistent_splits({.batch = 4, .heads = 8, .seqlen_k = 300, .key_tile = 128, .workers = 6}), 2);
+    EXPECT_EQ(persistent_splits({.batch = 2, .heads = 4, .seqlen_k = 512, .key_tile = 128, .workers = 5}), 2);
+    EXPECT_EQ(persistent_splits({.batch = 1, .heads = 2, .seqlen_k = 640, .key_tile = 64, .workers = 7}), 4);
+    EXPECT_EQ(persistent_splits({.batch = 1, .heads = 2, .seqlen_k = 0, .key_tile = 64, .workers = 7}), 0);
 }
 
 /// The jobs of a reduced problem are those of its KV heads (W-11); each query head still has its splits.
