@@ -54,14 +54,13 @@ std::int64_t Problem::num_ops() const {
 
 std::string Problem::canonical_key() const {
     std::string key;
+    // An empty text still occupies its place, so that no two lists of fields read alike.
     const auto add = [&key](std::string_view text) {
         if (!key.empty()) key += '\x1F';
         key += text;
     };
     add(fmha::to_string(api_family));
-    // An empty architecture still occupies its place, so that no two lists of fields read alike.
-    key += '\x1F';
-    key += arch.view();
+    add(arch.view());
     each_leaf(signature, [&](const std::string&, const auto& leaf) { add(field_text(leaf)); });
     for (const std::int64_t value : {batch, nhead_q, nhead_k, num_splits, compute_units, tensor_alignment})
         add(field_text(value));
