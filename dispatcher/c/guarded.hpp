@@ -8,6 +8,7 @@
 
 #include <new>
 #include <string>
+#include <string_view>
 
 namespace fmha::c {
 
@@ -21,8 +22,9 @@ template <class Body>
 fmha_status guarded(std::string& error, std::string& rule, Body&& body) {
     error.clear();
     rule.clear();
-    const auto failed = [&](fmha_status status, const char* sentence) {
+    const auto failed = [&](fmha_status status, const char* sentence, std::string_view broken_rule = {}) {
         try {
+            rule = broken_rule;
             error = sentence;
         } catch (const std::bad_alloc&) {
             error.clear(); // the status says enough, and nothing may leave
@@ -33,8 +35,7 @@ fmha_status guarded(std::string& error, std::string& rule, Body&& body) {
         body();
         return FMHA_OK;
     } catch (const ProblemError& problem) {
-        rule = problem.rule();
-        return failed(FMHA_BAD_PROBLEM, problem.what());
+        return failed(FMHA_BAD_PROBLEM, problem.what(), problem.rule());
     } catch (const NoKernelFound& missing) {
         return failed(FMHA_NO_KERNEL, missing.what());
     } catch (const UnsupportedInvocation& unsupported) {
