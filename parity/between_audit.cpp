@@ -17,16 +17,11 @@ constexpr std::array<std::string_view, 7> levels{"the family",     "the data typ
                                                  "the tile",       "the pipeline",  "the mode",
                                                  "the layout of V"};
 
-/// Family names have '_', which separates tokens.
-std::string family_token(KernelFamily family) {
-    std::string text(to_string(family));
-    std::replace(text.begin(), text.end(), '_', '-');
-    return text;
-}
-
-std::string pipeline_token(Pipeline pipeline) {
-    std::string text(to_string(pipeline));
-    std::replace(text.begin(), text.end(), '_', '-');
+/// The name of a family or pipeline, some of which have '_', which separates tokens.
+template <NamedEnum E>
+std::string one_token(E value) {
+    std::string text(to_string(value));
+    std::ranges::replace(text, '_', '-');
     return text;
 }
 
@@ -148,13 +143,12 @@ std::string neutral_key(const KernelConfig& config) {
     // for hdim_v are defaults. Their tiles tell the padded dimensions.
     const ApiTraits& api = api_traits_of(s.family);
     const bool is_backward = api.gradients;
-    std::string key =
-        fmt::format("{}_{}_{}_{}_{}_{}_{}_{}", family_token(s.family), to_string(s.data_type),
-                    is_backward ? fmt::format("h{}", s.hdim_q) : fmt::format("h{}x{}", s.hdim_q, s.hdim_v),
-                    tile_token(config),
-                    has_tile(s.family) && !is_backward ? pipeline_token(config.algorithm.pipeline) : "-",
-                    api.stores_keys ? "-" : to_string(s.mode), s.v_layout == VLayout::row ? "vr" : "vc",
-                    pad_token(config));
+    std::string key = fmt::format(
+        "{}_{}_{}_{}_{}_{}_{}_{}", one_token(s.family), to_string(s.data_type),
+        is_backward ? fmt::format("h{}", s.hdim_q) : fmt::format("h{}x{}", s.hdim_q, s.hdim_v),
+        tile_token(config), has_tile(s.family) && !is_backward ? one_token(config.algorithm.pipeline) : "-",
+        api.stores_keys ? "-" : to_string(s.mode), s.v_layout == VLayout::row ? "vr" : "vc",
+        pad_token(config));
     add_features(config, key);
     return key;
 }

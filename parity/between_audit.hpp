@@ -14,8 +14,8 @@ namespace fmha::parity {
 /// some rule sets record are left out (README, "Between rule sets").
 std::string neutral_key(const KernelConfig& config);
 
-/// Which level of a neutral key its first `beginning` tokens end at: "the tile", "the data type", "a
-/// combination of features", …
+/// Which level of a neutral key its first `beginning` tokens end at: "the tile t128x128x32x128x32x128", "the data
+/// type fp16", …; "these paddings and features" for a whole key.
 std::string level_of(std::string_view beginning);
 
 /// The kernels that `left` has and `right` has not, and the other way round, on each architecture, by the level at which
