@@ -102,19 +102,22 @@ std::vector<RankedKernel> ScorePolicy::rank(const Snapshot& kernels, const Stage
     each_accepted([](const Segment::Group& group, const KernelEntry&, ScoreContext& context) {
         context.largest_tile_m0 = std::max<std::int64_t>(context.largest_tile_m0, group.tile_m0);
     });
-    std::vector<RankedKernel> ranked;
+    struct Accepted {
+        Pair pair;
+        Score criteria;
+        const KernelEntry* entry;
+    };
+    std::vector<Accepted> accepted;
     each_accepted([&](const Segment::Group& group, const KernelEntry& entry, const ScoreContext& context) {
-        const Score own = score(query, group, context);
-        ranked.push_back({&entry, {own.begin(), own.end()}});
+        accepted.push_back({{group.hdim_q, group.hdim_v}, score(query, group, context), &entry});
     });
-    std::sort(ranked.begin(), ranked.end(), [](const RankedKernel& a, const RankedKernel& b) {
-        const auto pair = [](const RankedKernel& one) {
-            const KernelFacts facts = facts_of(one.entry->config);
-            return Pair{facts.hdim_q, facts.hdim_v};
-        };
-        if (const Pair left = pair(a), right = pair(b); left != right) return left < right;
-        return a.criteria != b.criteria ? a.criteria < b.criteria : a.entry->config < b.entry->config;
+    std::ranges::sort(accepted, [](const Accepted& a, const Accepted& b) {
+        return std::tie(a.pair, a.criteria, a.entry->config) < std::tie(b.pair, b.criteria, b.entry->config);
     });
+    std::vector<RankedKernel> ranked;
+    ranked.reserve(accepted.size());
+    for (const Accepted& one : accepted)
+        ranked.push_back({one.entry, {one.criteria.begin(), one.criteria.end()}});
     return ranked;
 }
 
