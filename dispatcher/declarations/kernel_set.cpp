@@ -301,7 +301,7 @@ KernelSet& KernelSet::add(SignatureDecl signature, AlgorithmDecl algorithm, cons
 }
 
 KernelSet& KernelSet::merge(const KernelSet& other) {
-    const std::vector<Declaration> theirs = other.declarations_;
+    const std::vector<Declaration> theirs = other.declarations_; // a copy: `other` may be this set
     declarations_.insert(declarations_.end(), theirs.begin(), theirs.end());
     return *this;
 }

@@ -108,6 +108,14 @@ std::string missing_names(const ExecutionPlan& plan) {
     return names;
 }
 
+/// One line; empty for a plan that needs none.
+std::string workspace_text(const ExecutionPlan& plan, std::string_view indent = {}) {
+    if (plan.workspace_bytes() == 0) return {};
+    return fmt::format("{}workspace: {} bytes{}\n", indent, plan.workspace_bytes(),
+                       plan.workspace_exact() ? ""
+                                              : " (upper bound: lengths or compute units are not stated)");
+}
+
 } // namespace
 
 std::string plan_to_text(const Dispatcher& dispatcher, const ExecutionPlan& plan) {
@@ -116,10 +124,7 @@ std::string plan_to_text(const Dispatcher& dispatcher, const ExecutionPlan& plan
         text +=
             fmt::format("  {}: {}\n", to_string(stage.family), dispatcher.registry().name_of(*stage.kernel));
     if (!plan.valid()) text += fmt::format("  missing: {}\n", missing_names(plan));
-    if (plan.workspace_bytes() > 0)
-        text += fmt::format(
-            "  workspace: {} bytes{}\n", plan.workspace_bytes(),
-            plan.workspace_exact() ? "" : " (upper bound: lengths or compute units are not stated)");
+    text += workspace_text(plan, "  ");
     return text;
 }
 
@@ -152,10 +157,7 @@ std::string to_text(const Explanation& explanation) {
                             explanation.heuristic_unknown);
     if (explanation.splits) text += splits_text(*explanation.splits);
     for (const StageExplanation& stage : explanation.stages) text += stage_text(stage);
-    if (plan.workspace_bytes() > 0)
-        text += fmt::format(
-            "workspace: {} bytes{}\n", plan.workspace_bytes(),
-            plan.workspace_exact() ? "" : " (upper bound: lengths or compute units are not stated)");
+    text += workspace_text(plan);
     return text;
 }
 
