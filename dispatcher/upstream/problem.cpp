@@ -1,6 +1,7 @@
 #include "dispatcher/upstream/problem.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/fields.hpp"
 #include "dispatcher/types/file_boolean.hpp"
 #include "dispatcher/types/json.hpp"
 
@@ -11,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace fmha::upstream {
 
@@ -104,9 +106,9 @@ class Reader {
     }
     void reject_unknown() const {
         for (const auto& [key, value] : object_.items())
-            if (std::find(known_.begin(), known_.end(), key) == known_.end() &&
-                std::find(bystanders.begin(), bystanders.end(), key) == bystanders.end())
-                throw InputError(fmt::format("{}: unknown key \"{}\"", where_, key));
+            if (std::ranges::find(known_, key) == known_.end())
+                throw InputError(
+                    fmt::format("{}: unknown key \"{}\"; allowed: {}", where_, key, fmt::join(known_, ", ")));
     }
 
   private:
@@ -115,7 +117,7 @@ class Reader {
         throw InputError(fmt::format("{}: expected {}, got {}", path(key), expected, value.dump()));
     }
     const Json* find(std::string_view key, std::initializer_list<ApiFamily> needed) {
-        known_.emplace_back(key);
+        known_.push_back(key);
         const auto found = object_.find(std::string(key));
         if (found != object_.end()) return &*found;
         if (std::find(needed.begin(), needed.end(), family_) != needed.end())
@@ -126,7 +128,7 @@ class Reader {
     const Json& object_;
     std::string where_;
     ApiFamily family_;
-    std::vector<std::string> known_;
+    std::vector<std::string_view> known_{bystanders.begin(), bystanders.end()}; ///< keys are literals
 };
 
 } // namespace
@@ -145,10 +147,10 @@ Problem problem_from_json(const Json& line, const std::string& where) {
     std::string arch, data_type;
     read.text("arch", arch);
     read.text("data_type", data_type);
-    if (arch.empty() || arch.size() > 16)
-        throw InputError(where + ".problem.arch: expected the name of an architecture");
+    if (arch.empty() || !parse_field_text(arch, p.arch))
+        throw InputError(
+            fmt::format("{}.problem.arch: expected the name of an architecture, got \"{}\"", where, arch));
     if (data_type.empty()) throw InputError(where + ".problem.data_type: missing");
-    p.arch = std::string_view(arch);
     p.data_type = parse_enum<DataType>(data_type);
     read.integer("batch", p.batch, {fwd, batch_prefill});
     read.integer("nhead_q", p.nhead_q, {fwd, batch_prefill});

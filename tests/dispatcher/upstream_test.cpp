@@ -170,7 +170,10 @@ TEST(UpstreamProblem, ReadsStrictlyAndInventsNothing) {
     EXPECT_THAT(message(good, "\"hdim_q\":128", "\"hdim_q\":\"128\""),
                 HasSubstr("expected a 64-bit integer"));
     EXPECT_THAT(message(good, "\"hdim_q\"", "\"hdimq\""), HasSubstr("hdim_q: missing"));
-    EXPECT_THAT(message(good, "\"arch\"", "\"speed\":1,\"arch\""), HasSubstr("unknown key \"speed\""));
+    EXPECT_THAT(message(good, "\"arch\"", "\"speed\":1,\"arch\""),
+                HasSubstr("unknown key \"speed\"; allowed: batch_stride_k, "));
+    EXPECT_EQ(message(good, "gfx942", "a name beyond all"),
+              "x.problem.arch: expected the name of an architecture, got \"a name beyond all\"");
     EXPECT_THAT(message(good, "appendkv", "append"), HasSubstr("x.family"));
 }
 
