@@ -36,12 +36,10 @@ std::string ws_tiles(const KernelConfig& config) {
     const GemmTriples& warp = config.algorithm.warp;
     return fmt::format(
         "a warp-specialised kernel has one to three teams of 64 rows (one where query heads share a tile), "
-        "and "
-        "multiplies 64 rows, a multiple of 16 columns up to 256, 16 deep (of fp8 multiples of 32 keys, at "
-        "most 128 "
-        "channels, 32 deep; over pages of paged-KV a divisor of 128 keys, of batch prefill pages of 8 keys "
-        "or more), "
-        "found {} teams, a tile of {} by {} and {} channels, instructions {}x{}x{} and {}x{}x{}",
+        "and multiplies 64 rows, a multiple of 16 columns up to 256, 16 deep (of fp8 multiples of 32 keys, "
+        "at most 128 channels, 32 deep; over pages of paged-KV a divisor of 128 keys, of batch prefill "
+        "pages of 8 keys or more), found {} teams, a tile of {} by {} and {} channels, instructions "
+        "{}x{}x{} and {}x{}x{}",
         config.algorithm.wave.m0, tile.m0, tile.n0, tile.n1, warp.m0, warp.n0, warp.k0, warp.m1, warp.n1,
         warp.k1);
 }
