@@ -14,7 +14,7 @@ namespace fmha::harness {
 /// One gate on one tensor. `ratio` is measured / allowed: at most 1 passes; infinite for an exact gate that
 /// failed.
 struct GateVerdict {
-    std::string gate;     ///< "G1", "G2", "G2.row", "G2.element", "G2.mean", "G3", "G4", "G5.1" … "G5.9", "exact"
+    std::string gate;     ///< its name in docs/gates.md: "G1", "G2.row", "G5.11", "exact" …
     std::string tensor{}; ///< "o", "lse", "randval" or ""
     bool passed = true;
     bool required = true; ///< G4 is reported, never required
