@@ -31,6 +31,19 @@ using test::Scratch;
 using testing::HasSubstr;
 using testing::Not;
 
+/// Both commands that read the files of `one` in `tensors` refuse them with `sentence`.
+void expect_refused(const std::string& one, const std::string& tensors, const std::string& sentence) {
+    const std::vector<std::string> files{"--case", one, "--cases-root", FMHA_CASES_DIR, "--tensors", tensors};
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"reference", "--out", tensors + "/out"}, {"check"}}) {
+        std::vector<std::string> line = command;
+        line.insert(line.end(), files.begin(), files.end());
+        const Ran ran = run(line);
+        EXPECT_EQ(ran.code, 2) << command.front();
+        EXPECT_THAT(ran.err, HasSubstr(sentence)) << command.front();
+    }
+}
+
 /// A table of pages that leads out of the pool is a sentence and no page is read; entries that no key needs may hold anything.
 TEST(Exchange, AMalformedTableIsNotFollowed) {
     const Scratch folder;
@@ -48,14 +61,9 @@ TEST(Exchange, AMalformedTableIsNotFollowed) {
     EXPECT_EQ(run(again).code, 0) << run(again).err;
     for (const std::int32_t page : {-1, 3, 1 << 30}) {
         put(0, page);
-        const std::string sentence =
-            fmt::format("P-2: block_table of entry 0 has page {} at place 0; the pool has 3 pages", page);
-        EXPECT_EQ(run(again).code, 2);
-        EXPECT_THAT(run(again).err, HasSubstr(sentence));
-        const Ran judged =
-            run({"check", "--case", one, "--cases-root", FMHA_CASES_DIR, "--tensors", tensors});
-        EXPECT_EQ(judged.code, 2);
-        EXPECT_THAT(judged.err, HasSubstr(sentence));
+        expect_refused(
+            one, tensors,
+            fmt::format("P-2: block_table of entry 0 has page {} at place 0; the pool has 3 pages", page));
     }
 }
 
@@ -66,8 +74,6 @@ TEST(Exchange, AMalformedSlotIsNotFollowed) {
           {"appendkv/layouts[page_size=0,cache_batch_idx=true]@1", "/k_out.npy"}}) {
         const Scratch folder;
         const std::string tensors = folder / "given";
-        const std::vector<std::string> again{"reference", "--case", one,     "--cases-root", FMHA_CASES_DIR,
-                                             "--tensors", tensors,  "--out", folder / "out"};
         const Ran first = run({"reference", "--case", one, "--cases-root", FMHA_CASES_DIR, "--out", tensors});
         ASSERT_EQ(first.code, 0) << first.err;
         NpyArray slots = harness::read_npy(tensors + "/cache_batch_idx.npy");
@@ -75,14 +81,9 @@ TEST(Exchange, AMalformedSlotIsNotFollowed) {
         for (const std::int32_t slot : {count, 100'000'000}) {
             std::memcpy(slots.bytes.data(), &slot, 4);
             harness::write_npy(tensors + "/cache_batch_idx.npy", slots);
-            const std::string sentence =
-                fmt::format("P-6: entry 0 has slot {} of the cache, which has {} slots", slot, count);
-            EXPECT_EQ(run(again).code, 2);
-            EXPECT_THAT(run(again).err, HasSubstr(sentence));
-            const Ran judged =
-                run({"check", "--case", one, "--cases-root", FMHA_CASES_DIR, "--tensors", tensors});
-            EXPECT_EQ(judged.code, 2);
-            EXPECT_THAT(judged.err, HasSubstr(sentence));
+            expect_refused(
+                one, tensors,
+                fmt::format("P-6: entry 0 has slot {} of the cache, which has {} slots", slot, count));
         }
     }
 }

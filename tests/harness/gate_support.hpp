@@ -7,6 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace fmha::harness::test {
 
 /// A small case of which most gates have something to say: 2 entries, 2 heads, 70 × 90, hdim 64, with LSE.
@@ -37,6 +40,14 @@ inline CaseResult run_spoiled(const Case& c, std::function<void(const FwdArgs&)>
 
 inline CaseResult run_right(const Case& c) {
     return run_spoiled(c, [](const FwdArgs&) {});
+}
+
+/// The gates that are red, in the order of their verdicts. Of a Judgement or a CaseResult.
+std::vector<std::string> failed_gates(const auto& judged) {
+    std::vector<std::string> failed;
+    for (const GateVerdict& gate : judged.gates)
+        if (gate.failed()) failed.push_back(gate.gate);
+    return failed;
 }
 
 /// The verdict of `gate`, which must have been given.

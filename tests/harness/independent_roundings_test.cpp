@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <set>
 
 namespace fmha::harness::test {
 namespace {
@@ -20,13 +19,6 @@ using host_target::Fault;
 using testing::Contains;
 using testing::IsEmpty;
 using testing::Not;
-
-std::set<std::string> failed_gates(const CaseResult& result) {
-    std::set<std::string> failed;
-    for (const GateVerdict& gate : result.gates)
-        if (gate.failed()) failed.insert(gate.gate);
-    return failed;
-}
 
 bool is_asked(const CaseResult& result, const std::string& gate) {
     return std::ranges::any_of(result.gates, [&](const GateVerdict& v) { return v.gate == gate; });

@@ -76,14 +76,6 @@ class RoomyO final : public Bounded {
     std::shared_ptr<const OutputRows> rows_ = all_rows();
 };
 
-/// Of a Judgement or a CaseResult.
-std::vector<std::string> failed_gates(const auto& judged) {
-    std::vector<std::string> failed;
-    for (const GateVerdict& gate : judged.gates)
-        if (gate.failed()) failed.push_back(gate.gate);
-    return failed;
-}
-
 std::string detail_of(const Judgement& judgement, const std::string& gate) {
     for (const auto& verdict : judgement.gates)
         if (verdict.gate == gate) return verdict.detail;

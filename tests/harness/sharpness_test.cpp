@@ -9,7 +9,7 @@
 #include "kernels/targets/host/faults/fault.hpp"
 #include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
-#include "tests/harness/kernels_for_tests.hpp"
+#include "tests/harness/gate_support.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -70,13 +70,7 @@ Launch with_turned_values(std::int64_t count) {
 Launch with_scaled_outputs(std::int64_t first, std::int64_t end) {
     return [first, end](const KernelInstance& kernel, const FwdArgs& args) {
         kernel.launch(args, {});
-        for (std::int64_t c = first; c < end; ++c) {
-            const std::int64_t at = args.o.offset(0, 0, 17, c);
-            const double value =
-                reference::decode(ElementType::bf16, load_code(args.o.data, ElementType::bf16, at));
-            store_code(args.o.data, ElementType::bf16, at,
-                       reference::encode(ElementType::bf16, 1.02 * value));
-        }
+        for (std::int64_t c = first; c < end; ++c) set_o(args, 0, 0, 17, c, 1.02 * get_o(args, 0, 0, 17, c));
     };
 }
 
