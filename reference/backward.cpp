@@ -119,6 +119,7 @@ GradientGrowth GradientGrowth::of(const BwdArgs& args, std::int64_t seqlen_q, st
     const double whole = kernel.u_p == 0.0 ? 8.0 : 1.0;
     const double p_undrop = dropout_constants(args.dropout.p_drop).p_undrop;
     out.cast_floor = whole * kernel.f_p / p_undrop;
+    out.cast_step = kernel.f_o / p_undrop; // P and dS have the type of O (W-15)
     out.flush = whole * 0x1p-126;
     out.subnormal = whole * 0x1p-149 / p_undrop;
     return out;

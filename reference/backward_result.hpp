@@ -17,6 +17,7 @@ struct GradientGrowth {
     double rows = 0.0;        ///< γ̃(Sq), sums over queries
     double keys = 0.0;        ///< γ̃(Sk) and that of partial sums, sums over keys
     double cast_floor = 0.0;  ///< f/p_undrop
+    double cast_step = 0.0;   ///< half the distance of the smallest numbers of the tag's type, over p_undrop
     double flush = 0.0;       ///< exponentials below it are 0 in fp32
     double subnormal = 0.0;   ///< 2^-149/p_undrop: products of fp32 that underflow
 

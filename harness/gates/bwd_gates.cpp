@@ -26,21 +26,20 @@ constexpr std::size_t elements_for_rms = 4096;
 using IdOfLine = std::function<RowId(std::int64_t)>;
 using ColumnsOfRow = std::function<std::int64_t(const RowId&)>;
 
-/// Which errors of single gradients the RMS model has.
-enum class Roundings : std::uint8_t {
-    not_modelled,
-    on_average, ///< those of P and dS, which outweigh the errors of scores in the mean
-    of_each     ///< and in each element
+/// What decides which roundings are independent.
+struct Origin {
+    Fill fill = Fill::normal;
+    InputOrigin inputs = InputOrigin::fill;
 };
 
 /// One gradient of the reference as the gates take it.
 class BoundedGradient final : public Bounded {
   public:
     BoundedGradient(std::string name, ElementType type, const Gradients& gradients,
-                    const GradientTable& table, Stored stored, IdOfLine id, Roundings roundings,
+                    const GradientTable& table, Stored stored, IdOfLine id, Origin origin,
                     ColumnsOfRow columns = {})
         : Bounded(std::move(name), type), gradients_(gradients), table_(table), stored_(stored),
-          id_(std::move(id)), roundings_(roundings), columns_(std::move(columns)) {}
+          id_(std::move(id)), origin_(origin), columns_(std::move(columns)) {}
 
     std::int64_t rows() const override { return table_.lines; }
     void read(std::int64_t row, BoundedRow& into) const override {
@@ -56,11 +55,11 @@ class BoundedGradient final : public Bounded {
     }
     /// The model has the roundings of 16-bit P and dS; dBias has none of them.
     bool has_rms() const override {
-        return roundings_ != Roundings::not_modelled && !columns_ && gradients_.numerics.u_p > 0.0 &&
-               element_bits(type()) == 16 && table_.value.size() >= elements_for_rms;
+        return !columns_ && gradients_.numerics.u_p > 0.0 && element_bits(type()) == 16 &&
+               table_.value.size() >= elements_for_rms && rounds_independently(origin_.fill, type());
     }
-    bool has_elements() const override { return has_rms() && roundings_ == Roundings::of_each; }
-    bool has_rows() const override { return has_elements(); }
+    bool has_elements() const override { return has_rms() && origin_.inputs != InputOrigin::caller; }
+    bool has_rows() const override { return has_elements() && channels_differ(origin_.fill); }
     bool lines_may_round_once() const override { return true; }
 
   private:
@@ -68,27 +67,9 @@ class BoundedGradient final : public Bounded {
     const GradientTable& table_;
     Stored stored_;
     IdOfLine id_;
-    Roundings roundings_;
+    Origin origin_;
     ColumnsOfRow columns_;
 };
-
-/// The RMS model has the roundings of P and dS, which it takes as independent, and no errors of scores. With zeros and with
-/// integers P takes the same few values in every row; scores of edge fills are thousands, and their own rounding counts for as much.
-/// In a single element it may count for more with ALiBi too, whose distances are as large, and beside the roundings of fp16.
-Roundings roundings_of(Fill fill, InputOrigin inputs, const BwdArgs& args) {
-    switch (fill) {
-    case Fill::zeros:
-    case Fill::integers:
-    case Fill::edge_first:
-    case Fill::edge_last:
-        return Roundings::not_modelled;
-    default:
-        break;
-    }
-    const bool of_each = channels_differ(fill) && inputs != InputOrigin::caller &&
-                         args.q.type == ElementType::bf16 && args.score.bias_type != BiasType::alibi;
-    return of_each ? Roundings::of_each : Roundings::on_average;
-}
 
 std::vector<RowId> ids_of_keys(const BwdArgs& args) {
     std::vector<RowId> ids;
@@ -105,9 +86,9 @@ std::vector<RowId> ids_of_heads(const BwdArgs& args) {
 /// The judgement of one stage's outputs.
 class BackwardJudge {
   public:
-    BackwardJudge(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Roundings roundings)
+    BackwardJudge(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Origin origin)
         : args_(args), forward_(reference::attention_of(reference::forward_part(args))), outputs_(outputs),
-          expected_(expected), roundings_(roundings), lookers_(lookers()),
+          expected_(expected), origin_(origin), lookers_(lookers()),
           findings_({space(Axis::query), space(Axis::key), heads()}) {}
 
     Judgement run() {
@@ -142,13 +123,12 @@ class BackwardJudge {
         const IdOfLine head = [](std::int64_t n) { return RowId{0, n, 0}; };
         const auto statistic = [&](const char* name, const GradientTable& table, const IdOfLine& id) {
             if (outputs_.find(name) != nullptr)
-                visit(BoundedGradient(name, ElementType::fp32, expected_, table, Stored::fp32, id,
-                                      Roundings::not_modelled));
+                visit(BoundedGradient(name, ElementType::fp32, expected_, table, Stored::fp32, id, origin_));
         };
         const auto values = [&](const char* name, const GradientTable& table, const IdOfLine& id,
                                 ColumnsOfRow columns = {}) {
             if (const Outputs::Tensor* tensor = outputs_.find(name))
-                visit(BoundedGradient(name, tensor->type(), expected_, table, Stored::tag, id, roundings_,
+                visit(BoundedGradient(name, tensor->type(), expected_, table, Stored::tag, id, origin_,
                                       std::move(columns)));
         };
         statistic("d", expected_.d, row);
@@ -313,7 +293,7 @@ class BackwardJudge {
     reference::AttentionArgs forward_;
     const Outputs& outputs_;
     const Gradients& expected_;
-    Roundings roundings_;
+    Origin origin_;
     std::vector<std::vector<std::int64_t>> lookers_;
     Findings findings_;
     Judgement judgement_;
@@ -365,12 +345,12 @@ Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct) {
 
 Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill,
                          InputOrigin inputs) {
-    return BackwardJudge(args, outputs, expected, roundings_of(fill, inputs, args)).run();
+    return BackwardJudge(args, outputs, expected, {fill, inputs}).run();
 }
 
 void each_bounded_gradient(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill,
                            const std::function<void(const Bounded&)>& visit) {
-    BackwardJudge(args, outputs, expected, roundings_of(fill, InputOrigin::fill, args)).each_bounded(visit);
+    BackwardJudge(args, outputs, expected, {fill, InputOrigin::fill}).each_bounded(visit);
 }
 
 } // namespace fmha::harness

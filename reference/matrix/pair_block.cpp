@@ -128,28 +128,31 @@ void PairBlock::add_companions(const Numerics& kernel, const GradientGrowth& gro
     const Array exponent =
         live * growth.score * a + 4.0 * u32 * reach + (has_alibi_ ? 6.0 : 2.0) * u32 * bias.abs();
     const auto grown = [](const Array& x) { return x.unaryExpr([](double y) { return std::expm1(y); }); };
+    const Array rounding =
+        u32 * (2.5 * dot.abs() + 1.5 * bias.abs() + logit.abs() + 1.5 * top.abs() + (logit - top).abs());
     Array e_p = grown(exponent) + kernel.eps_e;
     if (kernel.u_p == 0.0) { // as often as an exponent is rounded, for every E
-        const Array rounding =
-            u32 * (2.5 * dot.abs() + 1.5 * bias.abs() + logit.abs() + 1.5 * top.abs() + (logit - top).abs());
         const Array least = 8.0 * (grown(rounding) + kernel.eps_e);
         e_p = (live > 0.0).select(e_p.max(least), e_p);
     }
+    const Array zeta = live * (growth.score / 8.0) * a + rounding + kernel.eps_e;
     const Array loss = 1.0 + live * (a + (score.abs() + by_row(lse.abs())) / 8.0);
     const Array terms = kept * dp_abs + by_row(queries_.delta_abs);
     const Array parts = kept * dp.abs() + delta.abs();
     magnitude = p * terms * loss;
     kept_p_magnitude = kept_p * loss;
+    const Array underflow = growth.flush * parts + growth.subnormal;
     e_ds = seen * (p * (growth.inner * terms + 2.0 * kernel.u_m * kept * dp_abs + 4.0 * u32 * parts) +
-                   (e_p + 8.0 * u32) * ds.abs() + growth.flush * parts + growth.subnormal);
-    // A value below the floor of a cast may be lost whole.
+                   (e_p + 8.0 * u32) * ds.abs() + underflow);
+    // The error of a small value, whose step is fixed or which is lost whole below the floor, is not half of this on the average.
     const auto cast_variance = [&](const Array& x) -> Array {
-        return x.square() *
-               (x.abs() < growth.cast_floor)
-                   .select(1.0, Array::Constant(x.rows(), x.cols(), kernel.u_p * kernel.u_p / 3.0));
+        const double fixed = 2.0 * growth.cast_step * growth.cast_step;
+        return (x.abs() < growth.cast_floor)
+            .select(2.0 * x.square(), (kernel.u_p * x).square().max(fixed) / 3.0);
     };
-    ds_variance = cast_variance(ds) + (p * terms * (growth.inner / 8.0)).square();
-    kept_p_variance = cast_variance(kept_p);
+    ds_variance = seen * (cast_variance(ds) + (p * terms * (growth.inner / 8.0)).square() +
+                          (zeta * ds).square() + underflow.square());
+    kept_p_variance = seen * (cast_variance(kept_p) + (zeta * kept_p).square());
     e_c = seen * (e_ds + kernel.u_p * (ds.abs() + e_ds) + growth.cast_floor);
     e_kept_p = seen * (kept_p * (e_p + kernel.u_p + kernel.u_m + 8.0 * u32) + growth.cast_floor);
 }

@@ -51,8 +51,8 @@ class PairBlock {
     Array magnitude;        ///< p(κB + C) with the loss of the score
     Array kept_p_magnitude; ///< κp with the loss of the score
     Array e_ds, e_c;        ///< E_dS, E_c
-    Array ds_variance;      ///< of dS: its cast, and the sums inside it
-    Array kept_p_variance;  ///< of the cast of P
+    Array ds_variance;      ///< of dS: its cast, the sums inside it, its score, and what underflows
+    Array kept_p_variance;  ///< of the cast of P, and its score
     Array e_kept_p;         ///< κp · (e_p + u + u_m + 8u32) + f/p_undrop
 
   private:

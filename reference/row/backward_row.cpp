@@ -18,15 +18,21 @@ namespace {
 
 constexpr std::int64_t lines_per_task = 32;
 
+double square(double x) {
+    return x * x;
+}
+
 /// One visible (row, key) with all that B.9 says about it.
 struct Pair {
     double p = 0.0, kept = 1.0, dp = 0.0, ds = 0.0;
-    double loss = 1.0;  ///< how much larger the rounding of p is than that of one product
-    double term = 0.0;  ///< p(κB + C), times it
-    double e_p = 0.0;   ///< relative error of p
-    double e_ds = 0.0;  ///< E_dS
-    double e_c = 0.0;   ///< E_c
-    double noise = 0.0; ///< errors that the sums inside dP and Δ leave in dS, in standard deviations
+    double loss = 1.0; ///< how much larger the rounding of p is than that of one product
+    double term = 0.0; ///< p(κB + C), times it
+    double e_p = 0.0;  ///< relative error of p
+    double zeta = 0.0; ///< that of its score and exponential, as a standard deviation
+    double e_ds = 0.0; ///< E_dS
+    double e_c = 0.0;  ///< E_c
+    double noise =
+        0.0; ///< variance of dS before its cast: of the sums inside dP and Δ, of its score, of what underflows
 };
 
 /// The decoded tensors of one (entry, query head).
@@ -109,16 +115,18 @@ class Head {
             const double rounding = u32 * (2.5 * std::abs(product) + 1.5 * std::abs(bias_part) +
                                            std::abs(logit) + 1.5 * std::abs(top) + std::abs(logit - top));
             if (kernel_.u_p == 0.0) x.e_p = std::max(x.e_p, 8.0 * (std::expm1(rounding) + kernel_.eps_e));
+            x.zeta = growth_.score * a / 8.0 + rounding + kernel_.eps_e;
         } else {
-            x.e_p = kernel_.eps_e;
+            x.e_p = x.zeta = kernel_.eps_e;
         }
         const double terms = x.kept * dp_abs + delta_abs(i);
+        const double underflow =
+            growth_.flush * (x.kept * std::abs(x.dp) + std::abs(delta(i))) + growth_.subnormal;
         x.term = x.p * terms * x.loss;
         x.e_ds = x.p * (growth_.inner * terms + 2.0 * kernel_.u_m * x.kept * dp_abs +
                         4.0 * u32 * (x.kept * std::abs(x.dp) + std::abs(delta(i)))) +
-                 (x.e_p + 8.0 * u32) * std::abs(x.ds) +
-                 growth_.flush * (x.kept * std::abs(x.dp) + std::abs(delta(i))) + growth_.subnormal;
-        x.noise = x.p * growth_.inner * terms / 8.0;
+                 (x.e_p + 8.0 * u32) * std::abs(x.ds) + underflow;
+        x.noise = square(x.p * growth_.inner * terms / 8.0) + square(x.zeta * x.ds) + square(underflow);
         x.e_c = x.e_ds + kernel_.u_p * (std::abs(x.ds) + x.e_ds) + growth_.cast_floor;
         return x;
     }
@@ -184,20 +192,22 @@ class Head {
     mutable std::vector<std::optional<double>> alibi_origin_; ///< of the rows that have been asked for
 };
 
-/// Variance of a cast by a type with roundoff u: a value smaller than `floor` may be lost whole.
-double cast_variance(double value, double u, double floor) {
-    return value * value * (std::abs(value) < floor ? 1.0 : u * u / 3.0);
+/// Variance of a cast of P or dS by a type with roundoff u. The first form is about twice the mean over a binade. The error of a small value,
+/// whose step is fixed or which is lost whole below the floor, has no such room and counts twice.
+double cast_variance(double value, double u, const GradientGrowth& growth) {
+    if (std::abs(value) < growth.cast_floor) return 2.0 * square(value);
+    return std::max(square(u * value), 2.0 * square(growth.cast_step)) / 3.0;
 }
 
 /// Adds one pair's term to a gradient that sums dS times an operand: dQ or dK.
 void add_term(GradientTable& table, std::size_t at, const Pair& x, double operand, double scale,
-              double growth, double u, double floor) {
+              double inflation, double u, const GradientGrowth& growth) {
     const double size = std::abs(scale * operand);
     table.value[at] += scale * x.ds * operand;
     if (table.magnitude.empty()) return;
     table.magnitude[at] += x.term * size;
-    table.error[at] += (x.e_c + growth * (std::abs(x.ds) + x.e_c)) * size;
-    table.variance[at] += (cast_variance(x.ds, u, floor) + x.noise * x.noise) * size * size;
+    table.error[at] += (x.e_c + inflation * (std::abs(x.ds) + x.e_c)) * size;
+    table.variance[at] += (cast_variance(x.ds, u, growth) + x.noise) * size * size;
 }
 
 class RowForm {
@@ -216,14 +226,14 @@ class RowForm {
             out_.d.error[out_.d.at(line, 0)] = head.dropout().p_undrop * head.delta_error(i);
         }
         if (!out_.request.dq && !out_.request.dbias) return;
-        const double scale = parts_.scale(args_.score), growth = head.growth().keys + out_.numerics.u_m;
+        const double scale = parts_.scale(args_.score), inflation = head.growth().keys + out_.numerics.u_m;
         for (std::int64_t j = 0; j < head.entry().seqlen_k; ++j) {
             const std::optional<Pair> x = head.pair(i, j);
             if (!x) continue;
             ++pairs_;
             for (std::int64_t c = 0; out_.request.dq && c < args_.shape.hdim_q; ++c)
-                add_term(out_.dq, out_.dq.at(line, c), *x, head.k(j, c), scale, growth, out_.numerics.u_p,
-                         head.growth().cast_floor);
+                add_term(out_.dq, out_.dq.at(line, c), *x, head.k(j, c), scale, inflation, out_.numerics.u_p,
+                         head.growth());
             if (!out_.request.dbias) continue;
             const std::size_t at = out_.dbias.at(line, j);
             out_.dbias.value[at] = parts_.bias_gradient(x->ds, head.dropout());
@@ -241,14 +251,14 @@ class RowForm {
 
     void add_key(std::int64_t line, const KeyId& asked, const Head& head) {
         const Numerics& kernel = out_.numerics;
-        const double scale = parts_.scale(args_.score), growth = head.growth().rows + kernel.u_m;
+        const double scale = parts_.scale(args_.score), inflation = head.growth().rows + kernel.u_m;
         for (std::int64_t i = 0; i < head.entry().seqlen_q; ++i) {
             const std::optional<Pair> x = head.pair(i, asked.j);
             if (!x) continue;
             ++pairs_;
             for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c)
-                add_term(out_.dk, out_.dk.at(line, c), *x, head.q(i, c), scale, growth, kernel.u_p,
-                         head.growth().cast_floor);
+                add_term(out_.dk, out_.dk.at(line, c), *x, head.q(i, c), scale, inflation, kernel.u_p,
+                         head.growth());
             const double w = parts_.value_weight(x->p, x->kept), exact = x->kept * x->p;
             const double relative = x->e_p + kernel.u_p + kernel.u_m + 8.0 * u32 + head.growth().rows;
             for (std::int64_t c = 0; c < args_.shape.hdim_v; ++c) {
@@ -259,7 +269,7 @@ class RowForm {
                 out_.dv.magnitude[at] += exact * size * x->loss;
                 out_.dv.error[at] += (exact * relative + head.growth().cast_floor) * size;
                 out_.dv.variance[at] +=
-                    cast_variance(exact, kernel.u_p, head.growth().cast_floor) * size * size;
+                    (cast_variance(exact, kernel.u_p, head.growth()) + square(x->zeta * exact)) * size * size;
             }
         }
     }

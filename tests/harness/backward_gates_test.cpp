@@ -226,9 +226,9 @@ Asked asked_of(Fill fill, const std::function<void(Differentiated&)>& change) {
     return asked;
 }
 
-// One key among many; the model has all errors of bf16 without ALiBi alone.
+// One key among many.
 TEST(BackwardGates, SeeOneLineThatIsALittleTooLarge) {
-    const auto asked = [](DataType type, BiasType bias) {
+    const auto asked = [](DataType type, BiasType bias, double factor) {
         Case c = masked_case();
         c.data_type = type;
         c.bias = bias;
@@ -237,34 +237,38 @@ TEST(BackwardGates, SeeOneLineThatIsALittleTooLarge) {
         for (std::int64_t column = 0; column < c.hdim_q; ++column) {
             GuardedTensor& dk = done.tensor("dk");
             done.set("dk", 0, 9, column,
-                     1.05 * reference::decode(dk.layout().type, dk.code(0, 0, 9, column)));
+                     factor * reference::decode(dk.layout().type, dk.code(0, 0, 9, column)));
         }
         return Asked{done.gates(bwd_dq_dk_dv), done.failures(bwd_dq_dk_dv)};
     };
-    const Asked wrong = asked(DataType::bf16, BiasType::no_bias);
-    EXPECT_THAT(wrong.failed, testing::Contains("G2.row:dk"));
-    EXPECT_THAT(wrong.failed, testing::Not(testing::Contains("G2.row:dv")));
-    EXPECT_THAT(wrong.all, testing::IsSupersetOf({"G2.row:dv", "G2.element:dk", "G2.element:dv"}));
-    for (const Asked& other :
-         {asked(DataType::fp16, BiasType::no_bias), asked(DataType::bf16, BiasType::alibi)})
-        EXPECT_THAT(other.all, testing::Not(testing::Contains(testing::StartsWith("G2.row"))));
+    for (const DataType type : {DataType::bf16, DataType::fp16})
+        for (const BiasType bias : {BiasType::no_bias, BiasType::elementwise, BiasType::alibi}) {
+            SCOPED_TRACE(fmt::format("{} {}", to_string(type), to_string(bias)));
+            const Asked wrong = asked(type, bias, type == DataType::bf16 ? 1.05 : 1.006);
+            EXPECT_THAT(wrong.failed, testing::Contains("G2.row:dk"));
+            EXPECT_THAT(wrong.failed, testing::Not(testing::Contains("G2.row:dv")));
+            EXPECT_THAT(wrong.all, testing::IsSupersetOf({"G2.row:dv", "G2.element:dk", "G2.element:dv"}));
+            EXPECT_THAT(asked(type, bias, 1.0).failed, testing::IsEmpty());
+        }
+    EXPECT_THAT(asked(DataType::fp32, BiasType::no_bias, 1.0).all,
+                testing::Not(testing::Contains(testing::StartsWith("G2"))));
 }
 
-// Where P takes few values, or scores are thousands, roundings are not independent. The other gates see a wrong gradient there.
+// Where P takes few values, roundings are not independent. The other gates see a wrong gradient there.
 TEST(BackwardGates, LeaveG2OutForDataOfFewValuesAndSeeWrongGradientsThereToo) {
     using testing::Contains;
     using testing::IsEmpty;
     using testing::Not;
     using testing::StartsWith;
-    for (const Fill fill : {Fill::zeros, Fill::integers, Fill::edge_first, Fill::edge_last}) {
+    for (const Fill fill : {Fill::zeros, Fill::integers}) {
         const Asked right = asked_of(fill, [](Differentiated&) {});
         EXPECT_THAT(right.failed, IsEmpty()) << to_string(fill);
         EXPECT_THAT(right.all, Not(Contains(StartsWith("G2")))) << to_string(fill);
         const Asked wrong = asked_of(fill, [](Differentiated& done) { done.scale("dv", 1.1); });
         EXPECT_THAT(wrong.failed, Contains("G1:dv")) << to_string(fill);
     }
-    for (const Fill fill :
-         {Fill::normal, Fill::indexed, Fill::sharp, Fill::uniform, Fill::rising, Fill::heavy_tailed}) {
+    for (const Fill fill : {Fill::normal, Fill::indexed, Fill::sharp, Fill::uniform, Fill::rising,
+                            Fill::heavy_tailed, Fill::edge_first, Fill::edge_last}) {
         const Asked right = asked_of(fill, [](Differentiated&) {});
         EXPECT_THAT(right.failed, IsEmpty()) << to_string(fill);
         for (const char* gate : {"G2:dq", "G2:dk", "G2:dv"})

@@ -36,7 +36,9 @@ TEST(DeclaredNumerics, AreThoseOfTheTypes) {
     EXPECT_EQ(fp16.u_p, 0x1p-11);
     const Numerics fp32 = kernel_numerics(element_types(DataType::fp32, Fp8Flavour::ocp));
     EXPECT_EQ(fp32.u_p, 0.0);
-    EXPECT_EQ(fp32.f_p, 0.0);
+    // What an exponential can be at least, whatever smaller numbers the type has.
+    EXPECT_EQ(fp32.f_p, 0x1p-126);
+    EXPECT_EQ(kernel_numerics(element_types(DataType::bf16, Fp8Flavour::ocp)).f_p, 0x1p-126);
     const Numerics shifted = kernel_numerics(element_types(DataType::fp8bf16, Fp8Flavour::ocp), 256.0);
     EXPECT_EQ(shifted.f_p, 0x1p-18);
     EXPECT_EQ(shifted.u_p, 0x1p-4);

@@ -155,11 +155,46 @@ TEST(GradientBound, HoldsTheErrorsOfTheTable) {
         const double e_dv = 2.0 * (e_p + u + m + 8 * u32 + grown(1) + f);
         EXPECT_NEAR(got.dv.error[0], e_dv, 1e-14 * e_dv);
         EXPECT_NEAR(got.d.error[0], grown(2) * 6.0 + 2 * u32 * 6.0, 1e-18);
-        EXPECT_DOUBLE_EQ(got.dv.variance[0], u * u / 3.0 * 4.0);
+        const double zeta = (grown(3) + 2 * m) / 8.0 + 5.0 * u32 + 0x1p-22;
+        EXPECT_NEAR(got.dv.variance[0], 4.0 * (u * u / 3.0 + zeta * zeta), 1e-20);
         const double noise = grown(3) * 12.0 / 8.0;
         EXPECT_NEAR(got.dq.variance[0], 0.25 * noise * noise, 1e-14 * noise * noise);
         EXPECT_NEAR(got.dk.variance[0], 4.0 * noise * noise, 1e-14 * noise * noise);
     }
+}
+
+/// The cast of a P that is normal, of one that is not, which has a fixed step, and of one that is lost whole; and an exponential that is.
+TEST(GradientBound, HasTheRoundingOfSmallWeights) {
+    std::array<float, 1> q{2}, k{0.5F}, v{3}, o{1}, lse{}, d_o{-2};
+    BwdArgs args;
+    args.shape = {Mode::batch, 1, 1, 1, 1, 1, 0, 0, 1, 1};
+    args.score.scale_s = 1.0F;
+    for (const auto& [view, values] :
+         {std::pair(&args.q, &q), std::pair(&args.k, &k), std::pair(&args.v, &v), std::pair(&args.o, &o),
+          std::pair(&args.lse, &lse), std::pair(&args.d_o, &d_o)})
+        view->data = values->data();
+    GradientOptions options = one_thread();
+    options.numerics.u_o = 0x1p-11;
+    options.numerics.f_o = 0x1p-25;
+    const auto expect_errors = [&](float p, double of_p, double of_ds) {
+        lse[0] = 1.0F - std::log(p);
+        for (const Oracle oracle : {Oracle::row_by_row, Oracle::matrix}) {
+            const Gradients got = backward(args, {{{0, 0, 0}}, {{0, 0, 0}}, true, false}, options, oracle);
+            EXPECT_NEAR(got.dv.variance[0], 4.0 * of_p, 0.02 * of_p) << p;    // dO² = 4
+            EXPECT_NEAR(got.dq.variance[0], 0.25 * of_ds, 0.02 * of_ds) << p; // K² = 0.25
+            EXPECT_NEAR(got.dk.variance[0], 4.0 * of_ds, 0.02 * of_ds) << p;  // Q² = 4
+        }
+    };
+    // dP = −6 and Δ = −2, so that dS is −4p; 2^-14 is the smallest normal number of fp16, and 2^-25 half its smallest one.
+    expect_errors(0x1p-10F, 0x1p-42 / 3.0, 0x1p-38 / 3.0);
+    expect_errors(0x1p-15F, 2.0 * 0x1p-50 / 3.0, 0x1p-48 / 3.0);
+    expect_errors(0x1p-20F, 2.0 * 0x1p-50 / 3.0, 2.0 * 0x1p-50 / 3.0);
+    expect_errors(0x1p-30F, 2.0 * 0x1p-60, 2.0 * 0x1p-56);
+    // With a wide type P is no smaller than an fp32 exponential can be; dS is (κ|dP| + |Δ|)·2^-126 off.
+    options.numerics.u_p = options.numerics.u_o = 0x1p-9;
+    options.numerics.f_p = 0x1p-126;
+    options.numerics.f_o = 0x1p-134;
+    expect_errors(0x1p-128F, 2.0 * 0x1p-256, 64.0 * 0x1p-252 + 2.0 * 16.0 * 0x1p-256);
 }
 
 /// fp32 rounds a product below 2^-126 by up to 2^-150, whatever its size.
