@@ -199,20 +199,21 @@ class ValueJudge {
     }
 
     /// ρ of B.3, doubled where the sums are of too few roundings. √3 is the most that one rounding can reach.
-    double factor(const ErrorSums& sums, std::int64_t enough_elements) const {
+    double factor(const ErrorSums& sums, std::int64_t enough_elements, bool lines_may_round_once) const {
         const bool few = sums.elements < enough_elements ||
-                         (bounded_.lines_may_round_once() && sums.equal_lines() < lines_of_one_rounding);
+                         (lines_may_round_once && sums.equal_lines() < lines_of_one_rounding);
         return few ? 2.0 * rms_factor(type_) : rms_factor(type_);
     }
 
     GateVerdict rms() const {
-        const double whole = factor(all_, 0);
+        const bool lines_may_round_once = bounded_.lines_may_round_once();
+        const double whole = factor(all_, 0, lines_may_round_once);
         GateVerdict g2{.gate = "G2", .tensor = tensor_.name(), .ratio = all_.ratio() / whole};
         if (!(g2.ratio <= 1.0))
             g2.detail =
                 fmt::format("RMS error is {:.3g} of the predicted, {:.3g} allowed", all_.ratio(), whole);
         for (const auto& [head, sums] : heads_) {
-            const double factor = this->factor(sums, elements_of_head);
+            const double factor = this->factor(sums, elements_of_head, lines_may_round_once);
             const double ratio = sums.ratio() / factor;
             if (ratio <= g2.ratio) continue;
             g2.ratio = ratio;
