@@ -1,7 +1,9 @@
 #include "harness/run/case_result.hpp"
 
 #include "dispatcher/system/shell_word.hpp"
+#include "dispatcher/types/error.hpp"
 #include "harness/cases/case_enums.hpp"
+#include "harness/results/result_json.hpp"
 
 #include <fmt/format.h>
 
@@ -34,6 +36,15 @@ CaseResult lost_result(const Case& c, const CaseRunOptions& options, const TaskE
         result.outcome = end.kind == TaskEnd::Kind::timed_out ? Outcome::timed_out : Outcome::crashed;
     result.reproduce = reproducing_command(c, options, "");
     return result;
+}
+
+std::vector<CaseResult> answered(const Case& c, const CaseRunOptions& options, const TaskEnd& end) {
+    if (end.kind != TaskEnd::Kind::done) return {lost_result(c, options, end)};
+    try {
+        return unpack(end.answer);
+    } catch (const InputError& error) {
+        return {lost_result(c, options, {TaskEnd::Kind::crashed, error.what()})};
+    }
 }
 
 CaseResult unfinished_result(const Case& c, const CaseRunOptions& options, NotRunReason reason) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fmha::harness {
 
@@ -39,6 +40,9 @@ CaseResult blank_result(const Case& c);
 
 /// The result of a case that ended without one: its process died or took too long, or it threw.
 CaseResult lost_result(const Case& c, const CaseRunOptions& options, const TaskEnd& end);
+
+/// The results that a worker sent for a case. A worker whose answer cannot be read has crashed: a kernel wrote over its memory.
+std::vector<CaseResult> answered(const Case& c, const CaseRunOptions& options, const TaskEnd& end);
 
 /// The result of a case that a run did not finish: `interrupted` or `after_failure`.
 CaseResult unfinished_result(const Case& c, const CaseRunOptions& options, NotRunReason reason);

@@ -36,7 +36,7 @@ class CaseRun {
             try {
                 settle(i, on_device(0, run_case(cases_[i], source_, of_case(0))));
             } catch (...) {
-                settle_lost(i, end_of_exception());
+                settle_end(i, end_of_exception());
             }
             // Nothing can do it while the next case runs, however long that takes.
             if (journal_ != nullptr) journal_->synchronise();
@@ -59,16 +59,11 @@ class CaseRun {
         pool.on_closed = [this](std::size_t place, const std::string& why) { lose_device(place, why); };
         run_isolated(
             open_.size(), pool,
-            [&](std::size_t n) {
-                return pack(on_device(my_place, run_case(cases_[open_[n]], source_, of_case(my_place))));
-            },
+            [&](std::size_t n) { return pack(run_case(cases_[open_[n]], source_, of_case(my_place))); },
             [this](std::size_t n, const TaskEnd& end) {
                 const std::size_t i = open_[n];
                 report_progress(i);
-                if (end.kind == TaskEnd::Kind::done)
-                    settle_answer(i, end.answer);
-                else
-                    settle_lost(i, end);
+                settle_end(i, end);
                 return !over();
             });
     }
@@ -105,24 +100,15 @@ class CaseRun {
         keep(i, std::move(results));
     }
 
-    /// The message of a worker.
-    void settle_answer(std::size_t i, const std::string& answer) {
-        try {
-            settle(i, unpack(answer));
-        } catch (const InputError& error) {
-            settle_lost(i, {TaskEnd::Kind::crashed, error.what()});
-        }
-    }
-
-    /// A case that ended without results. Bad input ends the run, in a worker as in this process.
-    void settle_lost(std::size_t i, const TaskEnd& end) {
+    /// Bad input ends the run, in a worker as in this process.
+    void settle_end(std::size_t i, const TaskEnd& end) {
         if (end.kind == TaskEnd::Kind::bad_input)
             throw InputError(fmt::format("{}: {}", cases_[i].id, end.answer));
         std::vector<CaseResult> results;
         if (end.kind == TaskEnd::Kind::no_process)
             results = {lost_result(cases_[i], options_.of_case, {end.kind, all_devices_lost()})};
         else
-            results = on_device(end.place, {lost_result(cases_[i], of_case(end.place), end)});
+            results = on_device(end.place, answered(cases_[i], of_case(end.place), end));
         if (!end.killed_from_outside) return settle(i, std::move(results));
         judge_known(results);
         keep(i, std::move(results));

@@ -21,8 +21,7 @@ CaseJudge isolated_judge(const KernelSource& source, const CaseRunOptions& optio
             1, pool, [&](std::size_t) { return pack(run_case(c, source, options)); },
             [&](std::size_t, const TaskEnd& end) {
                 if (end.kind == TaskEnd::Kind::bad_input) throw InputError(end.answer);
-                results = end.kind == TaskEnd::Kind::done ? unpack(end.answer)
-                                                          : std::vector{lost_result(c, options, end)};
+                results = answered(c, options, end);
                 return true;
             });
         return results;

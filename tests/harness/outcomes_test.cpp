@@ -368,6 +368,19 @@ TEST(ResultJson, RefusesWhatItDidNotWrite) {
     EXPECT_THROW(unpack("["), InputError);
 }
 
+/// A kernel may have written over the memory from which its worker answers.
+TEST(Answered, AnAnswerThatCannotBeReadIsACrashOfItsCase) {
+    const Case c = small_case();
+    for (const char* answer : {"[", "{}", "[{\"name\": 1}]"}) {
+        const auto results = answered(c, {}, {TaskEnd::Kind::done, answer});
+        ASSERT_EQ(results.size(), 1U) << answer;
+        EXPECT_EQ(results.front().outcome, Outcome::crashed);
+        EXPECT_EQ(results.front().name, c.id);
+        EXPECT_FALSE(results.front().message.empty());
+        EXPECT_THAT(results.front().reproduce, HasSubstr(c.id));
+    }
+}
+
 TEST(Glob, Matches) {
     EXPECT_TRUE(catalog::glob_match("*", ""));
     EXPECT_TRUE(catalog::glob_match("a*c?", "abbcd"));
