@@ -8,6 +8,7 @@
 #include "harness/cases/cache_case.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
+#include "harness/results/result_json.hpp"
 #include "harness/run/candidate.hpp"
 #include "harness/run/case_runner.hpp"
 #include "harness/run/case_tensors.hpp"
@@ -344,9 +345,8 @@ Json pack(const BenchRow& row) {
             {"message", row.message},
             {"time", pack(row.time)},
             {"places", row.places},
-            // Numbers of JSON are finite.
             {"parts", std::move(parts)},
-            {"max_error", row.max_error ? Json(fmt::format("{}", *row.max_error)) : Json()},
+            {"max_error", row.max_error ? number_to_json(*row.max_error) : Json()},
             {"kernels", std::move(kernels)},
             {"visible_pairs", row.work.visible_pairs},
             {"flops", row.work.flops},
@@ -371,7 +371,7 @@ BenchRow unpack_row(const Json& json) {
     for (const Json& part : json.at("parts"))
         row.parts.push_back({part.at("name").get<std::string>(), unpack_spread(part.at("time"))});
     row.places = json.at("places").get<std::int64_t>();
-    if (!json.at("max_error").is_null()) row.max_error = std::stod(json.at("max_error").get<std::string>());
+    if (!json.at("max_error").is_null()) row.max_error = number_from_json(json.at("max_error"));
     for (const Json& config : json.at("kernels"))
         row.kernels.push_back(fields_from_json<KernelConfig>(config, "a row of a benchmark"));
     row.work = {json.at("visible_pairs").get<double>(), json.at("flops").get<double>(),

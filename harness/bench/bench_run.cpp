@@ -145,6 +145,16 @@ BenchRow lost_row(const Case& c, const Pair& pair, const TaskEnd& end) {
     return row;
 }
 
+/// The row that a worker sent. A worker whose answer cannot be read has crashed: a kernel wrote over its memory.
+BenchRow answered(const Case& c, const Pair& pair, const TaskEnd& end) {
+    if (end.kind != TaskEnd::Kind::done) return lost_row(c, pair, end);
+    try {
+        return unpack_row(Json::parse(end.answer));
+    } catch (const InputError& error) {
+        return lost_row(c, pair, {TaskEnd::Kind::crashed, fmt::format("sent no row: {}", error.what())});
+    }
+}
+
 } // namespace
 
 BenchJournal::BenchJournal(const std::filesystem::path& file, const Json& identity, const std::string& run_id)
@@ -204,8 +214,7 @@ BenchEnd bench_cases(const BenchRun& run, BenchJournal* journal,
     if (run.on_planned) run.on_planned(pairs.size());
     const auto timed = [&](std::size_t n, const TaskEnd& end) {
         const Pair& pair = pairs[n];
-        const BenchRow row = end.kind == TaskEnd::Kind::done ? unpack_row(Json::parse(end.answer))
-                                                             : lost_row(run.cases[pair.c], pair, end);
+        const BenchRow row = answered(run.cases[pair.c], pair, end);
         // Neither a kill from outside nor a lack of memory settles anything about the kernel.
         if (journal != nullptr && !end.killed_from_outside && end.kind != TaskEnd::Kind::no_memory)
             journal->append(row);

@@ -11,21 +11,6 @@
 namespace fmha::harness {
 namespace {
 
-Json number(double value) {
-    if (std::isnan(value)) return "nan";
-    if (std::isinf(value)) return value > 0.0 ? "inf" : "-inf";
-    return value;
-}
-
-double number_from(const Json& value) {
-    if (value.is_number()) return value.get<double>();
-    const auto text = value.get<std::string>();
-    if (text == "inf") return std::numeric_limits<double>::infinity();
-    if (text == "-inf") return -std::numeric_limits<double>::infinity();
-    if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-    throw InputError(fmt::format("\"{}\" is no number; allowed beside numbers: nan, inf, -inf", text));
-}
-
 /// The array `key` of `object`. A loop over anything else would take its members, or none, for elements.
 const Json& list_at(const Json& object, const std::string& key) {
     const Json& list = object.at(key);
@@ -34,8 +19,10 @@ const Json& list_at(const Json& object, const std::string& key) {
 }
 
 Json gate_json(const GateVerdict& gate) {
-    Json object{
-        {"gate", gate.gate}, {"tensor", gate.tensor}, {"passed", gate.passed}, {"ratio", number(gate.ratio)}};
+    Json object{{"gate", gate.gate},
+                {"tensor", gate.tensor},
+                {"passed", gate.passed},
+                {"ratio", number_to_json(gate.ratio)}};
     if (!gate.required) object["required"] = false;
     if (!gate.detail.empty()) object["detail"] = gate.detail;
     return object;
@@ -81,15 +68,30 @@ ErrorMap map_from(const Json& object) {
 
 } // namespace
 
+Json number_to_json(double value) {
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value > 0.0 ? "inf" : "-inf";
+    return value;
+}
+
+double number_from_json(const Json& value) {
+    if (value.is_number()) return value.get<double>();
+    const auto text = value.get<std::string>();
+    if (text == "inf") return std::numeric_limits<double>::infinity();
+    if (text == "-inf") return -std::numeric_limits<double>::infinity();
+    if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+    throw InputError(fmt::format("\"{}\" is no number; allowed beside numbers: nan, inf, -inf", text));
+}
+
 Json to_json(const Deviation& d) {
     return {{"tensor", d.tensor},
             {"b", d.b},
             {"h", d.h},
             {"row", d.row},
             {"column", d.column},
-            {"got", number(d.got)},
-            {"expected", number(d.expected)},
-            {"limit", number(d.limit)}};
+            {"got", number_to_json(d.got)},
+            {"expected", number_to_json(d.expected)},
+            {"limit", number_to_json(d.limit)}};
 }
 
 Json to_json(const CaseResult& r) {
@@ -119,9 +121,9 @@ Json to_json(const CaseResult& r) {
                 {"rows", r.rows},
                 {"elements", r.elements},
                 {"sampled", r.sampled},
-                {"kernel_seconds", number(r.kernel_seconds)},
-                {"reference_seconds", number(r.reference_seconds)},
-                {"seconds", number(r.seconds)}};
+                {"kernel_seconds", number_to_json(r.kernel_seconds)},
+                {"reference_seconds", number_to_json(r.reference_seconds)},
+                {"seconds", number_to_json(r.seconds)}};
     if (!r.maps.empty()) object["maps"] = std::move(maps);
     if (!r.smaller.empty()) object["smaller"] = r.smaller;
     if (!r.tracker.empty()) object["tracker"] = r.tracker;
@@ -143,7 +145,7 @@ Json to_json(const RunInfo& info) {
             {"resumed", info.resumed},
             {"left_out", info.left_out},
             {"devices", info.devices},
-            {"seconds", number(info.seconds)}};
+            {"seconds", number_to_json(info.seconds)}};
 }
 
 std::vector<Deviation> deviations_from_json(const Json& array) {
@@ -153,8 +155,8 @@ std::vector<Deviation> deviations_from_json(const Json& array) {
     for (const Json& d : array)
         deviations.push_back({d.at("tensor").get<std::string>(), d.at("b").get<std::int64_t>(),
                               d.at("h").get<std::int64_t>(), d.at("row").get<std::int64_t>(),
-                              d.at("column").get<std::int64_t>(), number_from(d.at("got")),
-                              number_from(d.at("expected")), number_from(d.at("limit"))});
+                              d.at("column").get<std::int64_t>(), number_from_json(d.at("got")),
+                              number_from_json(d.at("expected")), number_from_json(d.at("limit"))});
     return deviations;
 }
 
@@ -179,7 +181,7 @@ CaseResult result_from_json(const Json& object) {
         for (const Json& gate : list_at(object, "gates"))
             r.gates.push_back({gate.at("gate").get<std::string>(), gate.at("tensor").get<std::string>(),
                                gate.at("passed").get<bool>(), gate.value("required", true),
-                               number_from(gate.at("ratio")), gate.value("detail", std::string())});
+                               number_from_json(gate.at("ratio")), gate.value("detail", std::string())});
         r.worst = deviations_from_json(object.at("worst"));
         if (object.contains("maps"))
             for (const Json& map : list_at(object, "maps")) r.maps.push_back(map_from(map));
@@ -195,9 +197,9 @@ CaseResult result_from_json(const Json& object) {
         r.rows = object.at("rows").get<std::int64_t>();
         r.elements = object.at("elements").get<std::int64_t>();
         r.sampled = object.at("sampled").get<bool>();
-        r.kernel_seconds = number_from(object.at("kernel_seconds"));
-        r.reference_seconds = number_from(object.at("reference_seconds"));
-        r.seconds = number_from(object.at("seconds"));
+        r.kernel_seconds = number_from_json(object.at("kernel_seconds"));
+        r.reference_seconds = number_from_json(object.at("reference_seconds"));
+        r.seconds = number_from_json(object.at("seconds"));
         return r;
     } catch (const JsonError& error) {
         throw InputError(std::string("a result cannot be read: ") + error.what());

@@ -69,7 +69,7 @@ struct Rows {
 };
 
 /// The host, whose ceilings take seconds to measure.
-class WithoutCeilings final : public TimingTarget {
+class WithoutCeilings : public TimingTarget {
   public:
     const std::shared_ptr<const Target>& target() const override { return host_->target(); }
     std::string machine() const override { return host_->machine(); }
@@ -81,11 +81,12 @@ class WithoutCeilings final : public TimingTarget {
     std::unique_ptr<TimingTarget> host_ = time_on_host({});
 };
 
+template <class Timing = WithoutCeilings>
 Rows bench(const std::vector<Case>& cases, const KernelSource& source, BenchJournal* journal = nullptr) {
     BenchRun run{.cases = cases,
                  .source = source,
                  .arch = "gfx950",
-                 .timing = [] { return std::make_unique<WithoutCeilings>(); },
+                 .timing = [] { return std::make_unique<Timing>(); },
                  .stop = {}};
     run.options.seconds = 0.001;
     run.options.warm_up = 0;
@@ -148,6 +149,29 @@ TEST(BenchRun, ACrashAHangAndAMistakeCostOneRowEach) {
     ASSERT_EQ(json.at("results").size(), 4U);
     for (const Json& result : json.at("results"))
         EXPECT_EQ(result.at("latency_ms").is_null(), result.at("status").get<std::string>() != "PASS");
+}
+
+/// With two entries a ceiling that no text of JSON can carry: an answer that cannot be read.
+class Garbling final : public WithoutCeilings {
+  public:
+    std::unique_ptr<TimedKernel> prepare(const TimedCase& timed) override {
+        garbled_ = std::get<FwdArgs>(timed.arguments).shape.batch == 2;
+        return WithoutCeilings::prepare(timed);
+    }
+    Ceiling copy_ceiling() override {
+        return {garbled_ ? std::numeric_limits<double>::quiet_NaN() : 0.0, {}};
+    }
+
+  private:
+    bool garbled_ = false;
+};
+
+TEST(BenchRun, AnAnswerThatCannotBeReadCostsOneRow) {
+    const Rows got = bench<Garbling>(four_cases(), FittingHostKernel());
+    ASSERT_EQ(got.rows.size(), 4U);
+    for (const auto& [c, row] : got.rows)
+        EXPECT_EQ(row.outcome, c == 1 ? BenchOutcome::crashed : BenchOutcome::measured) << row.message;
+    EXPECT_THAT(got.rows[1].second.message, HasSubstr("sent no row: "));
 }
 
 TEST(BenchRun, AJournalContinuesIt) {
@@ -222,6 +246,24 @@ TEST(BenchRun, ARowThatIsToldTwiceIsRefused) {
                                                 "remove the file to begin anew");
     }
     EXPECT_EQ(system::read_file(file), before);
+}
+
+TEST(BenchRun, AnErrorThatIsNoNumberIsADamagedLine) {
+    const system::TemporaryDirectory folder;
+    const auto file = folder.path() / "journal.jsonl";
+    const Json identity{{"of", "a test"}};
+    BenchRow row;
+    row.max_error = std::numeric_limits<double>::infinity();
+    for (const std::int64_t round : {1, 2}) {
+        row.round = round;
+        BenchJournal(file, identity, "run").append(row);
+    }
+    std::string text = system::read_file(file);
+    text.replace(text.find("\"inf\""), 5, "\"big\"");
+    system::write_file(file, text);
+    EXPECT_THAT([&] { BenchJournal(file, identity, "run"); },
+                testing::ThrowsMessage<InputError>(file.string() +
+                                                   ": line 2 is damaged; remove the file to begin anew"));
 }
 
 TEST(BenchRun, RowsComeBackWhole) {
