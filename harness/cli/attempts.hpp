@@ -1,7 +1,9 @@
 #pragma once
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 
+#include <filesystem>
 #include <string>
 
 namespace fmha::cli {
@@ -18,6 +20,13 @@ class Attempts {
         } catch (const InputError& error) {
             failed(error.what());
         }
+    }
+    /// Writes what `text` returns, unless `file` is empty: nobody asked for it.
+    template <class Text>
+    void write(const std::filesystem::path& file, const Text& text) {
+        (*this)([&] {
+            if (!file.empty()) system::write_file(file, text());
+        });
     }
     void failed(const std::string& sentence) { sentences_ += (sentences_.empty() ? "" : "; ") + sentence; }
 

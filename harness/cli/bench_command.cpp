@@ -20,6 +20,7 @@
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -131,10 +132,24 @@ class BenchCommand final : public Command {
                 rows.emplace_back(c, row);
             });
         if (progress) progress->clear();
-        const int code = conclude(cases, rows, *target, watch.seconds(), end, streams);
-        if (!end.interrupted) finish(recording.get(), watch.seconds(), code == all_well);
-        if (journal && !journal->failure().empty()) throw InputError(journal->failure());
-        return code;
+        const double seconds = watch.seconds();
+        const bool green =
+            !end.interrupted && !rows.empty() && std::ranges::all_of(rows, [](const auto& of_case) {
+                return of_case.second.outcome == BenchOutcome::measured;
+            });
+        const Json json = document(rows, *target, end, streams.invocation);
+        if (format_ == "json")
+            fmt::print(streams.out, "{}\n", json.dump(1));
+        else
+            print_end(rows, end, streams);
+        Attempts attempt;
+        write_files(attempt, cases, rows, json, target->arch(), seconds);
+        attempt([&] {
+            if (!end.interrupted) finish(recording.get(), seconds, green);
+        });
+        if (journal && !journal->failure().empty()) attempt.failed(journal->failure());
+        attempt.finish();
+        return green ? all_well : check_failed;
     }
 
   private:
@@ -234,51 +249,45 @@ class BenchCommand final : public Command {
         if (!choice_.sentence().empty()) fmt::print(streams.out, "{}\n", choice_.sentence());
     }
 
-    int conclude(const std::vector<Case>& cases, const std::vector<std::pair<std::size_t, BenchRow>>& rows,
-                 const harness::Target& target, double seconds, const harness::BenchEnd& end,
-                 const Streams& streams) const {
+    Json document(const std::vector<std::pair<std::size_t, BenchRow>>& rows, const harness::Target& target,
+                  const harness::BenchEnd& end, const std::string& invocation) const {
+        Json json{{"schema_version", 1}, {"command", invocation},          {"machine", machine(target)},
+                  {"target", target_},   {"interrupted", end.interrupted}, {"rows", Json::array()}};
+        for (const auto& [c, row] : rows) json["rows"].push_back(to_json(row));
+        return json;
+    }
+
+    void print_end(const std::vector<std::pair<std::size_t, BenchRow>>& rows, const harness::BenchEnd& end,
+                   const Streams& streams) const {
         std::map<BenchOutcome, std::size_t> counts;
-        auto json =
-            Json{{"schema_version", 1}, {"command", streams.invocation},  {"machine", machine(target)},
-                 {"target", target_},   {"interrupted", end.interrupted}, {"rows", Json::array()}};
+        for (const auto& [c, row] : rows) ++counts[row.outcome];
+        print_ceilings(rows, streams);
+        if (end.resumed > 0)
+            fmt::print(streams.out, "continued: {} rows were there, says {}\n", end.resumed, journal_);
+        fmt::print(streams.out, "{} measured, {} wrong, {} not run", counts[BenchOutcome::measured],
+                   counts[BenchOutcome::wrong], counts[BenchOutcome::not_run]);
+        if (const std::size_t lost = counts[BenchOutcome::crashed] + counts[BenchOutcome::timed_out];
+            lost > 0)
+            fmt::print(streams.out, ", {} crashed, {} timed out", counts[BenchOutcome::crashed],
+                       counts[BenchOutcome::timed_out]);
+        fmt::print(streams.out, "\n");
+        if (end.interrupted)
+            fmt::print(streams.out, "interrupted; {}\n",
+                       journal_.empty() ? "a run with --journal FILE can be continued"
+                                        : "the same command continues it");
+    }
+
+    void write_files(Attempts& attempt, const std::vector<Case>& cases,
+                     const std::vector<std::pair<std::size_t, BenchRow>>& rows, const Json& json,
+                     const std::string& arch, double seconds) const {
         std::vector<harness::TileEngineRow> engine_rows;
-        for (const auto& [c, row] : rows) {
-            ++counts[row.outcome];
-            json["rows"].push_back(to_json(row));
-            engine_rows.push_back({&cases[c], &row});
-        }
-        const std::size_t measured = counts[BenchOutcome::measured];
-        if (format_ == "json") {
-            fmt::print(streams.out, "{}\n", json.dump(1));
-        } else {
-            print_ceilings(rows, streams);
-            if (end.resumed > 0)
-                fmt::print(streams.out, "continued: {} rows were there, says {}\n", end.resumed, journal_);
-            fmt::print(streams.out, "{} measured, {} wrong, {} not run", measured,
-                       counts[BenchOutcome::wrong], counts[BenchOutcome::not_run]);
-            if (const std::size_t lost = counts[BenchOutcome::crashed] + counts[BenchOutcome::timed_out];
-                lost > 0)
-                fmt::print(streams.out, ", {} crashed, {} timed out", counts[BenchOutcome::crashed],
-                           counts[BenchOutcome::timed_out]);
-            fmt::print(streams.out, "\n");
-            if (end.interrupted)
-                fmt::print(streams.out, "interrupted; {}\n",
-                           journal_.empty() ? "a run with --journal FILE can be continued"
-                                            : "the same command continues it");
-        }
-        Attempts attempt;
-        const auto write = [&](const std::string& file, const auto& text) {
-            if (!file.empty()) attempt([&] { system::write_file(file, text()); });
-        };
-        write(json_, [&] { return json.dump(1) + "\n"; });
-        write(csv_, [&] { return harness::tile_engine_csv(engine_rows); });
-        write(sweep_csv_, [&] { return harness::sweep_csv(engine_rows); });
-        write(engine_json_, [&] {
-            return harness::tile_engine_json({target.arch(), seconds, cases.size()}, engine_rows).dump(2) +
-                   "\n";
+        for (const auto& [c, row] : rows) engine_rows.push_back({&cases[c], &row});
+        attempt.write(json_, [&] { return json.dump(1) + "\n"; });
+        attempt.write(csv_, [&] { return harness::tile_engine_csv(engine_rows); });
+        attempt.write(sweep_csv_, [&] { return harness::sweep_csv(engine_rows); });
+        attempt.write(engine_json_, [&] {
+            return harness::tile_engine_json({arch, seconds, cases.size()}, engine_rows).dump(2) + "\n";
         });
-        attempt.finish();
-        return !end.interrupted && measured == rows.size() && measured > 0 ? all_well : check_failed;
     }
 
     /// The wholes that the shares are of, once each.

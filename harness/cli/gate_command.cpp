@@ -131,12 +131,8 @@ class GateCommand final : public Command {
                 system::write_file(std::filesystem::path(junit_) / (family.family + ".xml"),
                                    reports::junit(verdict, family));
         });
-        attempt([&] {
-            if (!html_.empty()) system::write_file(html_, reports::section(verdict));
-        });
-        attempt([&] {
-            if (!json_.empty()) system::write_file(json_, to_json(verdict).dump(1) + "\n");
-        });
+        attempt.write(html_, [&] { return reports::section(verdict); });
+        attempt.write(json_, [&] { return to_json(verdict).dump(1) + "\n"; });
         attempt.finish();
     }
 

@@ -117,13 +117,10 @@ class MergeCommand final : public Command {
         print(merged, report, streams);
         if (account) fmt::print(streams.out, "{}", account->text());
         Attempts attempt;
-        const auto write = [&](const std::string& file, const auto& text) {
-            if (!file.empty()) attempt([&] { system::write_file(file, text()); });
-        };
-        write(json_, [&] { return reports::json(report); });
-        write(junit_, [&] { return reports::junit(report); });
-        write(html_, [&] { return reports::html(report); });
-        if (account) write(ledger_, [&] { return account->lines(); });
+        attempt.write(json_, [&] { return reports::json(report); });
+        attempt.write(junit_, [&] { return reports::junit(report); });
+        attempt.write(html_, [&] { return reports::html(report); });
+        if (account) attempt.write(ledger_, [&] { return account->lines(); });
         attempt([&] { remember(merged, report, streams.invocation); });
         attempt.finish();
         return report.ledger.green() ? all_well : check_failed;

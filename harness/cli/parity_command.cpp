@@ -5,6 +5,7 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/cli/attempts.hpp"
 #include "harness/cli/case_snapshot.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
@@ -195,13 +196,15 @@ int ParityCommand::run(const Streams& streams) {
         if (no_sweep_) scope += " --no-sweep";
         fmt::print(streams.out, "if that is right: fmha parity --accept{} --reason \"…\"\n", scope);
     }
+    Attempts attempt;
     if (!report_dir_.empty()) {
         const std::filesystem::path folder = report_dir_;
-        system::write_file(folder / "parity.json", parity::to_json(report).dump(2) + "\n");
-        system::write_file(folder / "parity.txt", text);
-        system::write_file(folder / "parity.html", parity::to_html_section(report));
+        attempt.write(folder / "parity.json", [&] { return parity::to_json(report).dump(2) + "\n"; });
+        attempt.write(folder / "parity.txt", [&] { return text; });
+        attempt.write(folder / "parity.html", [&] { return parity::to_html_section(report); });
     }
-    remember(report, spent.count(), streams.invocation);
+    attempt([&] { remember(report, spent.count(), streams.invocation); });
+    attempt.finish();
     return report.ok() ? all_well : check_failed;
 }
 

@@ -125,6 +125,25 @@ TEST(StoreOption, RefusesAFileThatAnotherOptionWrites) {
     EXPECT_THAT(text.err, HasSubstr("is no store of fmha: it is no SQLite file"));
 }
 
+TEST(StoreOption, AFileThatCannotBeWrittenTakesNoRunAway) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    const Ran bench = test::run({"bench", "--shape", "dtype=fp32,seqlen=16,hdim=32", "--seconds", "0.001",
+                                 "--rounds", "1", "--json", "/dev/full", "--store", file});
+    EXPECT_EQ(bench.code, 2);
+    EXPECT_THAT(bench.err, HasSubstr("/dev/full: cannot be written: No space left on device"));
+    std::filesystem::create_directory(folder / "report");
+    std::filesystem::create_symlink("/dev/full", folder / "report/parity.json");
+    const Ran parity = test::run(
+        {"parity", "--rules", "house", "--arch", "gfx90a", "--report", folder / "report", "--store", file});
+    EXPECT_EQ(parity.code, 2);
+    EXPECT_THAT(parity.err, HasSubstr("cannot be written: No space left on device"));
+    EXPECT_TRUE(std::filesystem::exists(folder / "report/parity.html"));
+    const auto runs = Store(file, Access::read).runs();
+    ASSERT_EQ(runs.size(), 2U);
+    for (const auto& run : runs) EXPECT_EQ(run.verdict, "green") << run.kind;
+}
+
 TEST(StoreOption, KeepsTimesOfRoundsAndCounts) {
     const Scratch folder;
     const std::string file = folder / "runs.db";
