@@ -44,13 +44,13 @@ void BenchChoice::declare(OptionSet& options) {
     options.option(
         "--cases-root", root_,
         "Folder that relative case names start from (default: cases here, else the source tree's)");
-    options.choice("--tier,--category", tier_, {"smoke", "full", "nightly"},
+    options.choice("--tier,--category", tier_,
                    "Highest tier to take from CASES; a tier includes the lower ones (default: smoke)");
     options.option("--family,--variant", family_,
                    "Only cases of files, and kernels of lists, of this family; all: of every one");
     list_.declare(options, "");
     options.choice(
-        "--kernels", kernels_, {"planned", "matching", "all"},
+        "--kernels", kernels_,
         "The planned kernel, every accepting kernel with the smallest head dimensions that accept, or every "
         "accepting kernel (default: matching with a shape matrix or --problems, else planned)");
     options.option("--kernel", kernel_filter_,
@@ -63,7 +63,7 @@ bool BenchChoice::names_matrix() const {
 }
 
 KernelChoice BenchChoice::kernels() const {
-    if (!kernels_.empty()) return *parse_enum<KernelChoice>(kernels_);
+    if (kernels_) return *kernels_;
     const bool list_alone = files_.empty() && shapes_.empty();
     return names_matrix() || !problems_.empty() || list_alone ? KernelChoice::matching
                                                               : KernelChoice::planned;
@@ -71,7 +71,7 @@ KernelChoice BenchChoice::kernels() const {
 
 void BenchChoice::check() {
     list_.take_configs(files_);
-    if (!tier_.empty() && files_.empty())
+    if (tier_ && files_.empty())
         throw InputError("--tier needs CASES: a --shape, --problems and kernels of a list have none");
     if (!kernel_filter_.empty() && kernels() == KernelChoice::planned)
         throw InputError("--kernel needs --kernels matching or all");
@@ -155,7 +155,7 @@ std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::stri
 
 void BenchChoice::add_files(const arch::ArchSet& archs, const std::string& arch, std::vector<Case>& chosen) {
     harness::LoadOptions load{.root = fmha::cli::cases_root(root_),
-                              .tier = *parse_enum<harness::Tier>(tier()),
+                              .tier = tier(),
                               .planned_tile = harness::house_tiles(arch, archs)};
     if (!family_.empty() && family_ != "all") load.family = parse_option<ApiFamily>("--family", family_);
     load.kernel_dims = [&](ApiFamily family) { return harness::kernel_dims(arch, family, archs); };
@@ -196,13 +196,9 @@ BenchChoice::source(const std::shared_ptr<const harness::Target>& target, const 
         [naming](const KernelConfig& config) { return catalog::name_of(naming, config); });
 }
 
-std::string BenchChoice::tier() const {
-    return tier_.empty() ? "smoke" : tier_;
-}
-
 std::string BenchChoice::words() const {
     return fmt::format("{} {} tier={} family={} problems={} splits={} kernels={} kernel={} list={}",
-                       fmt::join(files_, " "), fmt::join(shapes_, " "), tier(), family_, problems_,
+                       fmt::join(files_, " "), fmt::join(shapes_, " "), to_string(tier()), family_, problems_,
                        fmt::join(num_splits_, ","), to_string(kernels()), kernel_filter_,
                        fmt::join(list_.arguments(), " "));
 }

@@ -2,11 +2,13 @@
 
 #include "harness/bench/bench.hpp"
 #include "harness/cases/case.hpp"
+#include "harness/cases/case_enums.hpp"
 #include "harness/cli/list_options.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/run/targets.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +43,7 @@ class BenchChoice {
 
   private:
     bool names_matrix() const;
-    std::string tier() const;
+    harness::Tier tier() const { return tier_.value_or(harness::Tier::smoke); }
     /// The kernels of the list for an architecture that the filters leave.
     const std::vector<KernelConfig>& kernels_of(const arch::ArchSet& archs, const std::string& arch,
                                                 catalog::FamilySet families);
@@ -49,7 +51,9 @@ class BenchChoice {
 
     ListOptions list_{{"house", "claim", "stored", "sweep"}, "house"};
     std::vector<std::string> files_, shapes_, num_splits_;
-    std::string root_, tier_, family_, problems_, kernels_, kernel_filter_;
+    std::optional<harness::Tier> tier_;
+    std::optional<harness::KernelChoice> kernels_;
+    std::string root_, family_, problems_, kernel_filter_;
     std::vector<KernelConfig> listed_;
     bool is_listed_ = false;
     std::size_t left_out_ = 0;

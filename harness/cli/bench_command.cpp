@@ -82,7 +82,7 @@ class BenchCommand final : public Command {
         options.output("--csv", csv_, "Write the 28 columns of upstream's fmha_benchmark");
         options.output("--sweep-csv", sweep_csv_, "Write the 38 columns of upstream's fmha_full_benchmark");
         options.output("--engine-json", engine_json_, "Write the JSON of upstream's tile engine");
-        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
+        options.format(format_);
     }
 
     int run(const Streams& streams) override {
@@ -107,7 +107,7 @@ class BenchCommand final : public Command {
         bench.timeout = std::chrono::seconds(timeout_);
         const harness::InterruptWatch interrupt;
         bench.stop = [&] { return interrupt.requested(); };
-        if (format_ == "text") print_head(*target, cases.size(), streams);
+        if (format_ == OutputFormat::text) print_head(*target, cases.size(), streams);
         store::RunRecord record = run_record(*target, cases.size(), streams.invocation);
         std::optional<harness::BenchJournal> journal;
         if (!journal_.empty())
@@ -123,7 +123,7 @@ class BenchCommand final : public Command {
             bench, journal ? &*journal : nullptr, [&](std::size_t c, const BenchRow& row) {
                 if (progress) progress->clear();
                 const bool new_round = rows.empty() || rows.back().second.round != row.round;
-                if (format_ == "text") print_row(row, new_round, streams);
+                if (format_ == OutputFormat::text) print_row(row, new_round, streams);
                 if (recording) recording->add(time_record(row));
                 if (progress) {
                     progress->red(row.outcome == BenchOutcome::measured ? 0 : 1);
@@ -138,7 +138,7 @@ class BenchCommand final : public Command {
                 return of_case.second.outcome == BenchOutcome::measured;
             });
         const Json json = document(rows, *target, end, streams.invocation);
-        if (format_ == "json")
+        if (format_ == OutputFormat::json)
             fmt::print(streams.out, "{}\n", json.dump(1));
         else
             print_end(rows, end, streams);
@@ -308,7 +308,8 @@ class BenchCommand final : public Command {
     BenchChoice choice_;
     ArchFiles arch_files_;
     std::string target_ = harness::target_names().front(), arch_, kernels_dir_, journal_, json_, csv_,
-                sweep_csv_, engine_json_, format_ = "text";
+                sweep_csv_, engine_json_;
+    OutputFormat format_ = OutputFormat::text;
     StoreOption store_;
     MemoryLimit memory_{MemoryLimit::Usual::machine};
     std::optional<std::int64_t> device_, rounds_, warm_up_, launches_;

@@ -74,7 +74,7 @@ class BuildCommand final : public Command {
         for (const char* name : {"--warmup", "--repeat,--repeats"})
             options.option(name, launches_, "As --compile-only: kernels are launched by verify and bench");
         store_.declare(options);
-        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
+        options.format(format_);
     }
 
     int run(const Streams& streams) override {
@@ -107,7 +107,7 @@ class BuildCommand final : public Command {
                 fmt::print(streams.err, "fmha build: {}\n", advice);
         for (const std::string& warning : result.warnings)
             fmt::print(streams.err, "fmha build: {}\n", warning);
-        if (format_ == "json")
+        if (format_ == OutputFormat::json)
             fmt::print(streams.out, "{}\n", to_json(selection, result, findings, verdict).dump(1));
         else
             print(selection, result, findings, verdict, streams);
@@ -339,7 +339,8 @@ class BuildCommand final : public Command {
     StoreOption store_;
     std::int64_t jobs_ = 0;
     std::optional<std::int64_t> launches_; ///< of other commands
-    std::string cache_, format_ = "text";
+    std::string cache_;
+    OutputFormat format_ = OutputFormat::text;
     std::string budgets_, spills_, facts_, reason_;
     bool no_cache_ = false, audit_ = false, accept_ = false, keep_held_up_ = false, compile_only_ = false,
          replace_ = false;

@@ -21,7 +21,7 @@ void CaseChoice::declare(OptionSet& options) {
         "CASES", names_,
         "Case files, folders, an upstream shape matrix (*.yaml), or printed names of single cases; "
         "without any, every case file");
-    options.choice("--tier,--category", tier_, {"smoke", "full", "nightly"},
+    options.choice("--tier,--category", tier_,
                    "Highest tier to run; a tier includes the lower ones (default: smoke)");
     options.option("--family,--variant", family_, "Only cases of this kernel family; all: of every one");
     options.option("--seed", seed_,
@@ -37,7 +37,7 @@ void CaseChoice::check() const {
         static_cast<void>(parse_option<ApiFamily>("--family", family_));
     // Each kernel of a list is run once, on data that follow from its name.
     if (of_.catalogue.on())
-        refuse_beside("--catalogue", {{seed_.has_value(), "--seed"}, {!tier_.empty(), "--tier"}});
+        refuse_beside("--catalogue", {{seed_.has_value(), "--seed"}, {tier_.has_value(), "--tier"}});
 }
 
 std::vector<Case> CaseChoice::all() {
@@ -96,15 +96,11 @@ std::string CaseChoice::words() const {
                        of_.catalogue.on() ? "list " + of_.catalogue.words()
                        : names_.empty()   ? "all"
                                           : fmt::format("{}", fmt::join(names_, " ")),
-                       tier(), family_);
-}
-
-std::string CaseChoice::tier() const {
-    return tier_.empty() ? "smoke" : tier_;
+                       to_string(tier()), family_);
 }
 
 harness::LoadOptions CaseChoice::load_options() {
-    harness::LoadOptions load{.root = of_.run.root(), .tier = *parse_enum<harness::Tier>(tier())};
+    harness::LoadOptions load{.root = of_.run.root(), .tier = tier()};
     load.family = parse_enum<ApiFamily>(family_);
     load.run_seed = seed_;
     load.kernel_dims = [this](ApiFamily family) {

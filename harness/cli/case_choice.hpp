@@ -1,6 +1,7 @@
 #pragma once
 
 #include "harness/cases/case.hpp"
+#include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/catalogue_choice.hpp"
 #include "harness/cli/options.hpp"
@@ -55,11 +56,12 @@ class CaseChoice {
 
   private:
     harness::LoadOptions load_options();
-    std::string tier() const;
+    harness::Tier tier() const { return tier_.value_or(harness::Tier::smoke); }
 
     Of of_;
     std::vector<std::string> names_;
-    std::string tier_, family_, shard_, balance_;
+    std::optional<harness::Tier> tier_;
+    std::string family_, shard_, balance_;
     std::optional<std::uint64_t> seed_;
 };
 

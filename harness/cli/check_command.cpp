@@ -34,7 +34,7 @@ class CheckCommand final : public Command {
                        "Factor that the kernel puts on P before casting it; P = 1 must stay a normal number");
         options.flag("--normalised-p", normalised_p_, "The kernel casts P after dividing by the row total");
         options.flag("--tf32", tf32_, "The kernel multiplies fp32 through TF32");
-        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
+        options.format(format_);
     }
     int run(const Streams& streams) override {
         if (!(p_prescale_ > 0.0) || p_prescale_ > 0x1p64)
@@ -66,7 +66,7 @@ class CheckCommand final : public Command {
             harness::judge_given_outputs(c, *data, *expectation, numerics, inputs.origin, std::move(found));
         result.reproduce = streams.invocation;
         const bool passed = result.outcome == harness::Outcome::passed;
-        if (format_ == "json")
+        if (format_ == OutputFormat::json)
             fmt::print(streams.out, "{}\n", harness::to_json(result).dump(1));
         else
             fmt::print(streams.out, "{}", reports::failure_text(result));
@@ -75,7 +75,8 @@ class CheckCommand final : public Command {
 
   private:
     CaseOptions chosen_;
-    std::string tensors_, outputs_, format_ = "text";
+    std::string tensors_, outputs_;
+    OutputFormat format_ = OutputFormat::text;
     double p_prescale_ = 1.0;
     bool normalised_p_ = false, tf32_ = false;
 };

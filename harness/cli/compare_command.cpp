@@ -77,8 +77,7 @@ class CompareCommand final : public Command {
             "--tensors", tensors_,
             "Instead of running anything: two folders with outputs of one case as .npy (fmha check), "
             "compared with one another and each with the reference");
-        options.choice("--tier", tier_, {"smoke", "full", "nightly"},
-                       "Highest tier to run; a tier includes the lower ones");
+        options.choice("--tier", tier_, "Highest tier to run; a tier includes the lower ones");
         options.option("--seconds", seconds_, "Time that a program of the checkout may take for one case");
         run_.declare(options);
         options.output("--json", json_, "Write commands, answers and results as JSON");
@@ -89,7 +88,7 @@ class CompareCommand final : public Command {
             throw InputError(fmt::format("--seconds is {}; allowed: 1 to 86400", seconds_));
         run_.check();
         if (!json_.empty()) system::check_writable(json_);
-        harness::LoadOptions load{.root = run_.root(), .tier = *parse_enum<harness::Tier>(tier_)};
+        harness::LoadOptions load{.root = run_.root(), .tier = tier_};
         if (int(!programs_.empty()) + int(!checkout_.empty()) + int(!tensors_.empty()) != 1)
             throw InputError("give one of --ck-kernels FOLDER, --ck-bin FOLDER and --tensors FOLDER FOLDER");
         if (!keep_.empty() && checkout_.empty()) throw InputError("--keep needs --ck-kernels");
@@ -333,7 +332,8 @@ class CompareCommand final : public Command {
     KernelSourceFactory kernel_factory_;
     RunChoice run_;
     std::vector<std::string> cases_, tensors_;
-    std::string checkout_, programs_, keep_, json_, tier_ = "smoke";
+    std::string checkout_, programs_, keep_, json_;
+    harness::Tier tier_ = harness::Tier::smoke;
     std::int64_t seconds_ = 300;
     std::map<std::vector<std::string>, parity::Answer> answers_;
     std::map<parity::Agreement, std::int64_t> counts_;

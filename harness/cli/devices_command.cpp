@@ -47,12 +47,10 @@ class DevicesCommand final : public Command {
         return "List the GPUs that kernels can run on, or say why there are none";
     }
     std::string_view example() const override { return "fmha devices"; }
-    void declare(OptionSet& options) override {
-        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
-    }
+    void declare(OptionSet& options) override { options.format(format_); }
     int run(const Streams& streams) override {
         const auto sightings = loader::look_for_devices(loader::plugin_folders());
-        if (format_ == "json") {
+        if (format_ == OutputFormat::json) {
             auto all = Json::array();
             for (const PlatformSighting& seen : sightings) all.push_back(json_of(seen));
             fmt::print(streams.out, "{}\n", all.dump(1));
@@ -76,7 +74,7 @@ class DevicesCommand final : public Command {
             fmt::print(streams.out, "{:8}{}\n", "", line_of(n, seen.devices[n]));
     }
 
-    std::string format_ = "text";
+    OutputFormat format_ = OutputFormat::text;
 };
 
 } // namespace

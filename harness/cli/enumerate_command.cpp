@@ -72,12 +72,12 @@ void EnumerateCommand::declare(OptionSet& options) {
     options.list("--arch", archs_, "architectures (default gfx950)");
     arch_files_.declare(options);
     options.choice(
-        "--rules", rules_, {"ck", "claim", "stored", "sweep", "house"},
+        "--rules", rules_,
         "rule set (default: claim; house where a sweep configuration meets an architecture that has "
         "no list claim)");
     options.option("--profile,--receipt", profile_,
                    "profile, or upstream's receipt number (--show-profiles)");
-    options.choice("--masks", masks_, {"simplified", "generic"}, "how ck spells masks");
+    options.choice("--masks", masks_, "how ck spells masks");
     options.list("--family,--variant", families_,
                  "kernel families, or splitkv, bwd, … for all kernels behind an API");
     options.list("--optdim", optdim_, "query head dimensions to keep");
@@ -108,9 +108,8 @@ void EnumerateCommand::declare(OptionSet& options) {
     options.flag("--show-rules", show_rules_, "list the rules of the rule set");
     options.flag("--show-profiles", show_profiles_, "list the profiles and their numbers");
     options.flag("--show-columns", show_columns_, "list the columns of c");
-    options.choice("--format", format_, {"text", "json"},
-                   "text for people, json for programs (records with all fields "
-                   "unless --count or --names is given)");
+    options.format(format_, "text for people, json for programs (records with all fields "
+                            "unless --count or --names is given)");
 }
 
 Json EnumerateCommand::shown(catalog::RuleSet rules) const {
@@ -163,7 +162,7 @@ int EnumerateCommand::correct(const arch::ArchSet& archs, const Streams& streams
             fmt::format("{} names arch {}, but --arch is {}", correct_, wanted.arch.view(), archs_.front()));
     const Correction correction = nearest_valid(wanted, archs);
     fmt::print(streams.out, "{}",
-               format_ == "json" ? to_json(correction).dump(2) + "\n" : to_text(correction));
+               format_ == OutputFormat::json ? to_json(correction).dump(2) + "\n" : to_text(correction));
     return correction.changes.empty() ? all_well : check_failed;
 }
 
@@ -180,15 +179,16 @@ std::string EnumerateCommand::support(const arch::ArchSet& archs) const {
                                 {exhaustive_, "--exhaustive"},
                                 {names_, "--names"},
                                 {count_, "--count"}});
-    if (!rules_.empty() && rules_ != "claim" && rules_ != "house")
-        throw InputError(fmt::format("--support is about the rule set house, --rules is {}", rules_));
+    if (rules_ && *rules_ != catalog::RuleSet::claim && *rules_ != catalog::RuleSet::house)
+        throw InputError(
+            fmt::format("--support is about the rule set house, --rules is {}", to_string(*rules_)));
     std::vector<ArchName> on;
     if (archs_.empty())
         for (const arch::ArchTables& tables : archs.all()) on.push_back(tables.name());
     else
         on = parse_archs(archs, archs_);
     const SupportTable table(archs, on, parse_families(families_));
-    return format_ == "json" ? table.to_json().dump(2) + "\n" : table.to_text();
+    return format_ == OutputFormat::json ? table.to_json().dump(2) + "\n" : table.to_text();
 }
 
 void EnumerateCommand::refuse_what_lists_have(std::string_view option, catalog::RuleSet rules) const {
@@ -207,7 +207,7 @@ void EnumerateCommand::refuse_choices(std::string_view option) const {
     refuse_beside(option, {{!families_.empty(), "--family"},
                            {!config_.empty() || !configs_.empty(), "--config"},
                            {profile_ != "ck_default", "--profile"},
-                           {masks_ != "simplified", "--masks"},
+                           {masks_ != catalog::MaskVocabulary::simplified, "--masks"},
                            {!optdim_.empty(), "--optdim"},
                            {!globs_.empty(), "--filter"},
                            {filters_.any(), "--where, --where-file or --python"},
@@ -217,9 +217,8 @@ void EnumerateCommand::refuse_choices(std::string_view option) const {
 }
 
 int EnumerateCommand::run(const Streams& streams) {
-    const auto asked =
-        rules_.empty() ? catalog::RuleSet::claim : parse_option<catalog::RuleSet>("--rules", rules_);
-    const bool json = format_ == "json";
+    const catalog::RuleSet asked = rules_.value_or(catalog::RuleSet::claim);
+    const bool json = format_ == OutputFormat::json;
     if (names_ && count_) throw InputError("--names and --count exclude one another");
     if ((count_only_ || list_) && (names_ || count_ || json))
         throw InputError(
@@ -249,7 +248,7 @@ int EnumerateCommand::run(const Streams& streams) {
         if (told) refuse_what_lists_have(option, asked);
     if (!correct_.empty()) {
         refuse_choices("--correct");
-        if (!rules_.empty()) throw InputError("--correct and --rules exclude one another");
+        if (rules_) throw InputError("--correct and --rules exclude one another");
         return correct(archs, streams);
     }
     const catalog::Request request = this->request(archs, asked, streams);
@@ -291,7 +290,7 @@ catalog::Request EnumerateCommand::request(const arch::ArchSet& archs, catalog::
     if (configs_.size() + (config_.empty() ? 0U : 1U) > 1)
         throw InputError("name one configuration: as CONFIG or with --config");
     if (!configs_.empty()) config_ = configs_.front();
-    if (rules_.empty() && !config_.empty() && !exhaustive_) {
+    if (!rules_ && !config_.empty() && !exhaustive_) {
         const auto targets = parse_archs(archs, archs_);
         if (sweeps_house(archs, targets)) {
             rules = catalog::RuleSet::house;
@@ -301,7 +300,7 @@ catalog::Request EnumerateCommand::request(const arch::ArchSet& archs, catalog::
     request.rules = rules;
     request.targets = parse_targets(archs, rules, archs_);
     request.profile = catalog::parse_profile(profile_);
-    request.masks = parse_option<catalog::MaskVocabulary>("--masks", masks_);
+    request.masks = masks_;
     request.optdim = parse_optdim(optdim_);
     request.families = parse_families(families_);
     if (rules == catalog::RuleSet::ck)

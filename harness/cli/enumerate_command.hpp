@@ -6,6 +6,7 @@
 #include "harness/cli/kernel_filters.hpp"
 #include "kernels/catalog/catalog.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,8 +44,10 @@ class EnumerateCommand : public Command {
     KernelFilters filters_;
     std::int64_t max_kernels_ = 0;
     ArchFiles arch_files_;
-    std::string rules_, profile_ = "ck_default", masks_ = "simplified", config_;
-    std::string why_, correct_, format_ = "text";
+    std::optional<catalog::RuleSet> rules_;
+    catalog::MaskVocabulary masks_ = catalog::MaskVocabulary::simplified;
+    std::string profile_ = "ck_default", config_, why_, correct_;
+    OutputFormat format_ = OutputFormat::text;
     bool custom_factory_ = false;
     bool count_ = false, names_ = false, exhaustive_ = false, show_rules_ = false, show_profiles_ = false,
          show_columns_ = false, support_ = false, count_only_ = false, list_ = false;

@@ -66,7 +66,7 @@ class GateCommand final : public Command {
                        "Write JUnit XML into this folder, one file a family, and gate.xml for the whole");
         options.output("--html", html_, "Write a section for the page of a run (`fmha verify --section`)");
         options.output("--json", json_, "Write the verdict as JSON");
-        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
+        options.format(format_);
     }
     int run(const Streams& streams) override {
         check_options();
@@ -118,7 +118,7 @@ class GateCommand final : public Command {
     }
 
     void publish(const Verdict& verdict, const Streams& streams) const {
-        if (format_ == "json")
+        if (format_ == OutputFormat::json)
             fmt::print(streams.out, "{}\n", to_json(verdict).dump(1));
         else
             fmt::print(streams.out, "{}", to_text(verdict));
@@ -136,7 +136,8 @@ class GateCommand final : public Command {
         attempt.finish();
     }
 
-    std::string store_, against_, family_, reason_, only_, junit_, html_, json_, format_ = "text";
+    std::string store_, against_, family_, reason_, only_, junit_, html_, json_;
+    OutputFormat format_ = OutputFormat::text;
     std::vector<std::string> budgets_;
     bool accept_ = false;
 };

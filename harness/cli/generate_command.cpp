@@ -27,7 +27,7 @@ class GenerateCommand final : public Command {
     void declare(OptionSet& options) override {
         request_.declare(options);
         compile_.declare(options);
-        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
+        options.format(format_);
     }
 
     int run(const Streams& streams) override {
@@ -39,7 +39,7 @@ class GenerateCommand final : public Command {
         generator::claim_folder(build.folder);
         generator::write_sources(units, build.folder, generator::source_extension(compile_.launcher()));
         if (tools) generator::write_build(units, *tools, build.folder);
-        if (format_ == "json")
+        if (format_ == OutputFormat::json)
             fmt::print(streams.out, "{}\n", to_json(units, selection).dump(1));
         else
             print(units, selection, streams);
@@ -83,7 +83,7 @@ class GenerateCommand final : public Command {
 
     KernelRequest request_;
     CompileOptions compile_;
-    std::string format_ = "text";
+    OutputFormat format_ = OutputFormat::text;
 };
 
 } // namespace

@@ -27,7 +27,7 @@ class HistoryCommand final : public Command {
         options.required_option("--store", store_, "The file that `--store` of other commands wrote");
         options.option("--last", last_, "How many runs to show of each");
         options.output("--html", html_, "Write a section for the page of a run (fmha verify --section)");
-        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
+        options.format(format_);
     }
     int run(const Streams& streams) override {
         if (names_.empty()) throw InputError("name a case or a kernel");
@@ -44,7 +44,7 @@ class HistoryCommand final : public Command {
             for (const auto& course : store::courses(store, name, static_cast<std::size_t>(last_))) {
                 if (!told.emplace(course.subject, course.what).second) continue;
                 if (!html_.empty()) all.push_back(course);
-                if (format_ == "json") {
+                if (format_ == OutputFormat::json) {
                     json.push_back(to_json(course));
                     continue;
                 }
@@ -52,14 +52,15 @@ class HistoryCommand final : public Command {
                 shown = course.subject;
                 fmt::print(streams.out, "{}", to_text(course));
             }
-        if (format_ == "json") fmt::print(streams.out, "{}\n", json.dump(1));
+        if (format_ == OutputFormat::json) fmt::print(streams.out, "{}\n", json.dump(1));
         if (!html_.empty()) system::write_file(html_, reports::section(all));
         return all_well;
     }
 
   private:
     std::vector<std::string> names_;
-    std::string store_, html_, format_ = "text";
+    std::string store_, html_;
+    OutputFormat format_ = OutputFormat::text;
     std::int64_t last_ = 20;
 };
 

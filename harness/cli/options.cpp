@@ -151,7 +151,20 @@ void OptionSet::pair(const std::string& names, std::vector<std::string>& target,
 
 void OptionSet::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
                        const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str()->check(CLI::IsMember(allowed));
+    choose(
+        names, allowed, target, [&target](const std::string& name) { target = name; }, help);
+}
+
+void OptionSet::format(OutputFormat& target, const std::string& help) {
+    choice("--format", target, help);
+}
+
+void OptionSet::choose(const std::string& names, const std::vector<std::string>& allowed,
+                       const std::string& usual, std::function<void(const std::string& name)> take,
+                       const std::string& help) {
+    app_.add_option_function<std::string>(names, take, help)
+        ->default_str(usual)
+        ->check(CLI::IsMember(allowed));
 }
 
 void OptionSet::positionals(const std::string& name, std::vector<std::string>& target,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "dispatcher/types/enums.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -12,6 +14,9 @@ class Option;
 } // namespace CLI
 
 namespace fmha::cli {
+
+/// The reader of standard output: a person or a program.
+enum class OutputFormat : std::uint8_t { text, json };
 
 /// The options of one subcommand. A thin face of CLI11, whose headers take seconds to compile, so that only
 /// options.cpp and application.cpp include them. Every target must outlive the parse; its value before the
@@ -42,6 +47,22 @@ class OptionSet {
     /// One of `allowed`; anything else is a usage error that lists them.
     void choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
                 const std::string& help);
+    /// One member of an enumeration by its name.
+    template <NamedEnum E>
+    void choice(const std::string& names, E& target, const std::string& help) {
+        choose(
+            names, names_of<E>(), std::string(to_string(target)),
+            [&target](const std::string& name) { target = *parse_enum<E>(name); }, help);
+    }
+    /// The same; stays empty when it is not given.
+    template <NamedEnum E>
+    void choice(const std::string& names, std::optional<E>& target, const std::string& help) {
+        choose(
+            names, names_of<E>(), {}, [&target](const std::string& name) { target = parse_enum<E>(name); },
+            help);
+    }
+    /// `--format text|json`.
+    void format(OutputFormat& target, const std::string& help = "Format of standard output");
     /// The arguments without a name.
     void positionals(const std::string& name, std::vector<std::string>& target, const std::string& help);
 
@@ -49,6 +70,16 @@ class OptionSet {
     void require_different_files() const;
 
   private:
+    template <NamedEnum E>
+    static std::vector<std::string> names_of() {
+        std::vector<std::string> names;
+        for (const auto& entry : EnumTable<E>::names) names.emplace_back(entry.name);
+        return names;
+    }
+    /// `usual`: what --help shows as the default; empty for none.
+    void choose(const std::string& names, const std::vector<std::string>& allowed, const std::string& usual,
+                std::function<void(const std::string& name)> take, const std::string& help);
+
     CLI::App& app_;
     std::vector<const CLI::Option*> outputs_, texts_,
         lists_; ///< texts and parts of lists may be names of files that are read
@@ -58,3 +89,10 @@ class OptionSet {
 void read_words(const std::vector<std::string>& words, const std::function<void(OptionSet&)>& declare);
 
 } // namespace fmha::cli
+
+template <>
+struct fmha::EnumTable<fmha::cli::OutputFormat> {
+    using enum cli::OutputFormat;
+    static constexpr std::array<EnumName<cli::OutputFormat>, 2> names{{{text, "text"}, {json, "json"}}};
+    static constexpr auto& aliases = no_aliases<cli::OutputFormat>;
+};

@@ -86,8 +86,7 @@ void ParityCommand::declare(OptionSet& options) {
     options.output("--report", report_dir_,
                    "write parity.json, parity.txt and parity.html into this folder too");
     store_.declare(options);
-    options.choice("--format", format_, {"text", "json"},
-                   "text for people, json with every name for programs");
+    options.format(format_, "text for people, json with every name for programs");
 }
 
 parity::AuditReport ParityCommand::audit(const arch::ArchSet& archs, const parity::OnCheck& on_check) const {
@@ -187,9 +186,10 @@ int ParityCommand::run(const Streams& streams) {
     progress.clear();
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     const auto text = parity::to_text(report, examples_);
-    fmt::print(streams.out, "{}", format_ == "json" ? parity::to_json(report).dump(2) + "\n" : text);
+    fmt::print(streams.out, "{}",
+               format_ == OutputFormat::json ? parity::to_json(report).dump(2) + "\n" : text);
     const bool golden = between_.empty() && ck_root_.empty() && !consistency_;
-    if (golden && !report.ok() && format_ == "text") {
+    if (golden && !report.ok() && format_ == OutputFormat::text) {
         std::string scope;
         for (const std::string& rules : rules_) scope += " --rules " + rules;
         for (const std::string& arch : archs_) scope += " --arch " + arch;

@@ -31,7 +31,8 @@ class ParityCommand : public Command {
 
     StoreOption store_;
     ArchFiles arch_files_;
-    std::string golden_dir_, reason_, ck_root_, cases_, python_ = "python3", format_ = "text", report_dir_;
+    std::string golden_dir_, reason_, ck_root_, cases_, python_ = "python3", report_dir_;
+    OutputFormat format_ = OutputFormat::text;
     std::vector<std::string> archs_, rules_, apis_, profiles_, masks_, between_;
     std::uint64_t examples_ = 3;
     bool golden_ = false, accept_ = false, no_sweep_ = false, consistency_ = false, smoke_ = false;

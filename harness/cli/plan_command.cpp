@@ -68,14 +68,14 @@ class PlanCommand final : public Command {
             "folder of recorded plans (parity/plans): compare every shape on every architecture there");
         options.flag("--accept", accept_, "record the present plans instead; needs --reason");
         options.option("--reason", reason_, "why the recorded plans change");
-        options.choice("--format", format_, {"text", "json"}, "output for people or for programs");
+        options.format(format_, "output for people or for programs");
     }
     int run(const Streams& streams) override {
         if (!snapshots_.empty()) {
             const bool alone = problem_file_.empty() && upstream_.empty() && arch_.empty() &&
-                               rules_.empty() && policy_ == "seqtune" && !explain_ && format_ == "text" &&
-                               arch_files_.folder().empty() && config_.empty() && preferred_.empty() &&
-                               export_.empty();
+                               rules_.empty() && policy_ == "seqtune" && !explain_ &&
+                               format_ == OutputFormat::text && arch_files_.folder().empty() &&
+                               config_.empty() && preferred_.empty() && export_.empty();
             if (!alone) throw InputError("--snapshots goes with --accept and --reason only");
             return plan_snapshots(snapshots_, accept_, reason_, streams);
         }
@@ -89,7 +89,7 @@ class PlanCommand final : public Command {
         if (problem_file_.empty() && upstream_.empty())
             for (const auto& [given, option] : {std::pair{explain_, "--explain"},
                                                 {!preferred_.empty(), "--prefer"},
-                                                {format_ != "text", "--format"}})
+                                                {format_ != OutputFormat::text, "--format"}})
                 if (given) throw InputError(fmt::format("{} needs --problem", option));
         if (policy_ == "ck" && !rules_.empty() && rules_ != "ck")
             throw InputError(
@@ -99,7 +99,7 @@ class PlanCommand final : public Command {
         if (upstream_.empty()) return plan_problems(streams);
         if (policy_ != "ck") throw InputError("--upstream-problems needs --policy ck, got " + policy_);
         if (explain_) throw InputError("--explain reads --problem, not --upstream-problems");
-        plan_upstream_problems(input_text(upstream_), upstream_, format_ == "json", streams.out);
+        plan_upstream_problems(input_text(upstream_), upstream_, format_ == OutputFormat::json, streams.out);
         return all_well;
     }
 
@@ -164,14 +164,14 @@ class PlanCommand final : public Command {
         if (explain_) {
             Explanation explanation = explain(dispatcher, stated.problem);
             explanation.plan = with_lengths(explanation.plan, stated.lengths);
-            if (format_ == "json")
+            if (format_ == OutputFormat::json)
                 fmt::print(streams.out, "{}\n", to_json(explanation).dump());
             else
                 fmt::print(streams.out, "{}", to_text(explanation));
             return explanation.plan.valid();
         }
         const ExecutionPlan plan = with_lengths(dispatcher.plan(stated.problem), stated.lengths);
-        if (format_ == "json")
+        if (format_ == OutputFormat::json)
             fmt::print(streams.out, "{}\n", plan_to_json(dispatcher, plan).dump());
         else
             fmt::print(streams.out, "{}{}", plan_to_text(dispatcher, plan),
@@ -181,8 +181,9 @@ class PlanCommand final : public Command {
 
     ArchFiles arch_files_;
     static constexpr const char* default_arch = "gfx950";
-    std::string problem_file_, arch_, policy_ = "seqtune", rules_, config_, upstream_, format_ = "text",
-                                      snapshots_, reason_, export_;
+    std::string problem_file_, arch_, policy_ = "seqtune", rules_, config_, upstream_, snapshots_, reason_,
+                                      export_;
+    OutputFormat format_ = OutputFormat::text;
     std::vector<std::string> preferred_;
     bool explain_ = false, accept_ = false;
 };

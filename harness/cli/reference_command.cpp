@@ -31,7 +31,7 @@ class ReferenceCommand final : public Command {
             "--tensors", tensors_,
             "Folder with q.npy, k.npy, v.npy …; without it the case's own data are used and written out");
         options.required_output("--out", out_, "Folder for o.npy, lse.npy and randval.npy");
-        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
+        options.format(format_);
     }
     int run(const Streams& streams) override {
         const harness::Case c = chosen_.load();
@@ -47,7 +47,7 @@ class ReferenceCommand final : public Command {
             harness::write_inputs(out_, data->tensors());
         }
         const std::size_t rows = data->write_reference(out_, threads);
-        if (format_ == "json") {
+        if (format_ == OutputFormat::json) {
             const Json written{{"name", c.id}, {"rows", rows}, {"out", out_}};
             fmt::print(streams.out, "{}\n", written.dump());
         } else {
@@ -58,7 +58,8 @@ class ReferenceCommand final : public Command {
 
   private:
     CaseOptions chosen_;
-    std::string tensors_, out_, format_ = "text";
+    std::string tensors_, out_;
+    OutputFormat format_ = OutputFormat::text;
 };
 
 } // namespace

@@ -22,7 +22,7 @@ void VerifyReports::declare(OptionSet& options) {
         "--section", sections_,
         "HTML section to put on the page, of `fmha gate --html`, `fmha history --html` or `fmha parity "
         "--report`; may be given several times");
-    options.choice("--format", format_, {"text", "json"}, "Format of standard output");
+    options.format(format_);
 }
 
 std::string_view VerifyReports::asked() const {

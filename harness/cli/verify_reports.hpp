@@ -19,7 +19,7 @@ class VerifyReports {
     void declare(OptionSet& options);
 
     /// Standard output is for programs.
-    bool prints_json() const { return format_ == "json"; }
+    bool prints_json() const { return format_ == OutputFormat::json; }
     bool has_json() const { return prints_json() || !json_.empty(); }
 
     /// The first option that asks for a file of the reports, or for a part of the page; empty without any.
@@ -47,7 +47,8 @@ class VerifyReports {
     void print_report(const reports::Report& report, const std::string& headline, const std::string& journal,
                       const Streams& streams) const;
 
-    std::string json_, junit_, html_, format_ = "text";
+    std::string json_, junit_, html_;
+    OutputFormat format_ = OutputFormat::text;
     std::vector<std::string> sections_;
     bool usual_page_ = true;
 };
