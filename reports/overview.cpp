@@ -1,4 +1,5 @@
 #include "dispatcher/types/markup.hpp"
+#include "harness/results/kernel_names.hpp"
 #include "reports/pictures.hpp"
 
 #include <algorithm>
@@ -139,15 +140,14 @@ std::string coverage_section(const Report& report) {
     std::map<std::tuple<std::string, std::int64_t, std::int64_t>, Cell> cells;
     for (const auto& [place, kernels] : report.listed) cells[place].listed = kernels;
     for (const CaseResult& result : report.results) {
-        // Names of the kernels of several stages stand in launch order too.
-        std::size_t begin = 0;
-        for (const auto& tile : result.tiles) {
-            const std::size_t end = result.kernel.find(" + ", begin);
+        // Both stand in launch order. A damaged report may have more tiles than names.
+        const auto names = harness::kernel_names(result.kernel);
+        for (std::size_t stage = 0; stage < result.tiles.size(); ++stage) {
+            const harness::KernelTile& tile = result.tiles[stage];
             Cell& cell = cells[{tile.family, tile.m0, tile.n0}];
-            cell.kernels.insert(result.kernel.substr(begin, end - begin));
+            cell.kernels.emplace(stage < names.size() ? names[stage] : std::string_view());
             ++cell.results;
             cell.red += harness::is_green(result.outcome) ? 0 : 1;
-            begin = end == std::string::npos ? result.kernel.size() : end + 3;
         }
     }
     if (cells.empty()) return {};

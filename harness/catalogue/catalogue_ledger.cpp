@@ -4,6 +4,7 @@
 #include "dispatcher/types/text_table.hpp"
 #include "dispatcher/types/visible_text.hpp"
 #include "harness/results/first_line.hpp"
+#include "harness/results/kernel_names.hpp"
 
 #include <fmt/format.h>
 
@@ -16,17 +17,6 @@ namespace {
 
 /// Names that a text for people shows before it says how many more there are.
 constexpr std::size_t most_names = 10;
-
-/// Whether `name` is one of the kernels in "main + last".
-bool is_stage(std::string_view candidate, std::string_view name) {
-    constexpr std::string_view joint = " + ";
-    while (true) {
-        const auto end = candidate.find(joint);
-        if (candidate.substr(0, end) == name) return true;
-        if (end == std::string_view::npos) return false;
-        candidate.remove_prefix(end + joint.size());
-    }
-}
 
 Account account_of(Outcome outcome) {
     switch (outcome) {
@@ -81,9 +71,10 @@ void CatalogueLedger::add(const CaseResult& result) {
         reason = fmt::format("{}: {}", to_string(result.outcome), result.tracker);
     else if (account != Account::green)
         reason = fmt::format("{}: {}", to_string(result.outcome), first_line(result.message));
+    const std::vector<std::string_view> stages = kernel_names(result.kernel);
     for (const std::size_t kernel : witness.kernels)
-        if (result.kernel.empty() || is_stage(result.kernel, list_[kernel].name))
-            settle(kernel, account, reason, result.kernel.empty() || result.chosen == list_[kernel].name);
+        if (stages.empty() || std::ranges::find(stages, list_[kernel].name) != stages.end())
+            settle(kernel, account, reason, stages.empty() || result.chosen == list_[kernel].name);
 }
 
 std::int64_t CatalogueLedger::count(Account account) const {

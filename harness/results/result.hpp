@@ -62,7 +62,7 @@ struct CaseResult {
     std::string name; ///< the case's printed name, which reproduces it
     std::string about, family, tier;
     std::vector<std::string> labels;
-    std::string kernel; ///< of all stages, joined by " + "; empty when no kernel was reached
+    std::string kernel; ///< of all stages (kernel_names.hpp); empty when no kernel was reached
     std::string chosen; ///< the one among them that the result is about: the others were planned around it
     Outcome outcome = Outcome::not_run;
     NotRunReason not_run_reason = NotRunReason::none;

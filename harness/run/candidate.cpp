@@ -1,9 +1,13 @@
 #include "harness/run/candidate.hpp"
 
 #include "dispatcher/plan/plan.hpp"
+#include "harness/results/kernel_names.hpp"
 #include "kernels/catalog/glob.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <set>
 
 namespace fmha::harness {
 namespace {
@@ -78,9 +82,9 @@ class Composer {
 } // namespace
 
 std::string Candidate::name() const {
-    std::string names;
-    for (const StageKernel& stage : stages) names += (names.empty() ? "" : " + ") + stage.name;
-    return names;
+    std::vector<std::string_view> names;
+    for (const StageKernel& stage : stages) names.emplace_back(stage.name);
+    return fmt::format("{}", fmt::join(names, kernel_joint));
 }
 
 const StageKernel* Candidate::not_built() const {
@@ -98,13 +102,13 @@ std::vector<Candidate> all_candidates(const KernelSource& source, const Family& 
                                       const Problem& problem, const std::string& filter) {
     const Composer composer(source, family, c, problem);
     std::vector<Candidate> candidates;
+    std::set<std::string> names;
     for (const KernelFamily stage : composer.stages())
         for (const StageKernel& kernel : composer.accepting(stage)) {
             if (!filter.empty() && !catalog::glob_match(filter, kernel.name)) continue;
             Candidate candidate = composer.compose(&kernel, stage);
             // The planned kernels come up once a stage.
-            if (std::ranges::find(candidates, candidate.name(), &Candidate::name) == candidates.end())
-                candidates.push_back(std::move(candidate));
+            if (names.insert(candidate.name()).second) candidates.push_back(std::move(candidate));
         }
     return candidates;
 }

@@ -14,7 +14,7 @@ struct Candidate {
     std::vector<KernelFamily> families; ///< of the stages
     std::string chosen; ///< name of the kernel that the candidate is about: `--kernel` finds it by that
 
-    /// Names of all kernels, joined by " + ".
+    /// Names of all kernels, joined as in CaseResult::kernel.
     std::string name() const;
     /// The stage that is not built; nullptr when all are.
     const StageKernel* not_built() const;

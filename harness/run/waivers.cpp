@@ -1,5 +1,6 @@
 #include "harness/run/waivers.hpp"
 
+#include "harness/results/kernel_names.hpp"
 #include "kernels/catalog/glob.hpp"
 
 #include <fmt/format.h>
@@ -19,13 +20,8 @@ std::string glob_of(std::string_view pattern) {
 
 /// Whether the name of one of `kernels` matches. None has a name before there are any.
 bool has_kernel(const std::string& glob, std::string_view kernels) {
-    constexpr std::string_view joint = " + ";
-    while (!kernels.empty()) {
-        const auto end = std::min(kernels.find(joint), kernels.size());
-        if (catalog::glob_match(glob, kernels.substr(0, end))) return true;
-        kernels.remove_prefix(std::min(end + joint.size(), kernels.size()));
-    }
-    return false;
+    return std::ranges::any_of(kernel_names(kernels),
+                               [&](std::string_view name) { return catalog::glob_match(glob, name); });
 }
 
 bool is_about(const Waiver& waiver, const std::string& name, const std::string& kernels) {

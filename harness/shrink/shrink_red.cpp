@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/plain_case.hpp"
+#include "harness/results/kernel_names.hpp"
 #include "harness/shrink/isolated_judge.hpp"
 
 #include <algorithm>
@@ -13,8 +14,7 @@ std::string smaller_text(const CaseResult& result, const Case& c, const KernelSo
                          const RunOptions& run, const ShrinkRed& red) {
     CaseRunOptions options = run.of_case;
     // One kernel is named; the kernels of several stages are not one name.
-    if (options.all_kernels && !result.kernel.empty() && result.kernel.find(" + ") == std::string::npos)
-        options.kernel_filter = result.kernel;
+    if (options.all_kernels && kernel_names(result.kernel).size() == 1) options.kernel_filter = result.kernel;
     const CaseJudge judge = isolated_judge(source, options, run.timeout, red.options.stop);
     try {
         const auto shrunk = shrink(c, plain_case(c.family, red.root), judge, red.options, RedMark(result));
