@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/json.hpp"
 #include "dispatcher/types/text_table.hpp"
+#include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/targets.hpp"
 #include "kernels/generator/selection.hpp"
 
@@ -28,10 +29,7 @@ SupportTable::SupportTable(const arch::ArchSet& archs, const std::vector<ArchNam
     for (const ArchName& arch : on) {
         const auto host = harness::make_target("host", {.arch = arch.str(), .kernels_dir = {}});
         const auto emulated = harness::make_target("emulated", {.arch = arch.str(), .kernels_dir = {}});
-        catalog::Request request;
-        request.rules = catalog::RuleSet::house;
-        request.targets = {arch};
-        request.families = families;
+        const auto request = harness::working_list(arch.str(), archs, families);
         catalog::enumerate(archs, request, [&](const KernelConfig& config) {
             const auto row = std::ranges::find_if(rows_, [&](const Row& one) {
                 return one.family == config.signature.family && one.arch == arch;

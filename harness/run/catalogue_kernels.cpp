@@ -1,5 +1,6 @@
 #include "harness/run/catalogue_kernels.hpp"
 
+#include "dispatcher/dispatcher.hpp"
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/types/error.hpp"
@@ -11,14 +12,37 @@
 #include <fmt/format.h>
 
 namespace fmha::harness {
+namespace {
 
-CatalogueKernels::CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer,
-                                   std::vector<Device> devices, std::shared_ptr<const Target> target,
-                                   std::uint32_t types, std::uint32_t families)
-    : registry_("catalogue", std::move(namer)), dispatcher_(registry_, std::move(devices)),
-      target_(std::move(target)), types_(types), families_(families) {
-    registry_.add(std::span(configs));
-}
+/// `namer` gives kernels the names under which reports show them.
+class CatalogueKernels final : public KernelSource {
+  public:
+    /// `families`: those that the list has, whether or not one of `kernels` is of them.
+    CatalogueKernels(std::span<const KernelConfig> kernels, KernelNamer namer,
+                     std::shared_ptr<const Target> target, catalog::FamilySet families)
+        : registry_("catalogue", std::move(namer)), dispatcher_(registry_, devices_of(target->archs())),
+          target_(std::move(target)), limits_(target_->archs().at(target_->arch()).hardware().limits),
+          families_(families) {
+        registry_.add(kernels);
+    }
+
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
+    std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const override;
+    bool has_type(DataType type) const override { return limits_.has(type); }
+    bool has_family(KernelFamily family) const override { return families_.has(family); }
+
+  private:
+    StageKernel stage_kernel(const KernelEntry& entry) const;
+    StageQuery query_of(const Problem& resolved, const KernelConfig* main) const;
+    /// Why no kernel takes the stage: the nearest ones and the features that each lacks.
+    ProblemRefused refusal(const Problem& problem) const;
+
+    Registry registry_;
+    Dispatcher dispatcher_;
+    std::shared_ptr<const Target> target_;
+    HardwareLimits limits_;
+    catalog::FamilySet families_;
+};
 
 StageKernel CatalogueKernels::stage_kernel(const KernelEntry& entry) const {
     StageKernel made = target_->make(entry.config);
@@ -61,6 +85,23 @@ ProblemRefused CatalogueKernels::refusal(const Problem& problem) const {
     return {reason, text};
 }
 
+catalog::FamilySet families_in(std::span<const KernelConfig> kernels) {
+    catalog::FamilySet families = catalog::FamilySet::none();
+    for (const KernelConfig& kernel : kernels) families.add(kernel.signature.family);
+    return families;
+}
+
+} // namespace
+
+catalog::Request working_list(const std::string& arch, const arch::ArchSet& archs,
+                              catalog::FamilySet families) {
+    catalog::Request request;
+    request.rules = catalog::RuleSet::house;
+    request.targets = {archs.at(arch).name()};
+    request.families = families;
+    return request;
+}
+
 catalog::FamilySet kernel_families_of(std::span<const Case> cases) {
     catalog::FamilySet families = catalog::FamilySet::none();
     const auto add = [&](catalog::FamilySet more) {
@@ -75,15 +116,8 @@ catalog::FamilySet kernel_families_of(std::span<const Case> cases) {
 
 std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>& target,
                                             const std::string& where, catalog::FamilySet families) {
-    const std::string& arch = target->arch();
-    const auto archs = target->archs();
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {archs.at(arch).name()};
-    request.families = families;
-    const std::vector<KernelConfig> all = catalog::list(archs, request);
-    std::uint32_t listed = 0;
-    for (const KernelConfig& config : all) listed |= 1U << static_cast<unsigned>(config.signature.family);
+    const arch::ArchSet archs = target->archs();
+    const std::vector<KernelConfig> all = catalog::list(archs, working_list(target->arch(), archs, families));
     std::vector<KernelConfig> kept;
     if (where.empty()) {
         kept = all;
@@ -92,24 +126,18 @@ std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>&
             catalog::append_name(catalog::RuleSet::house, config, name);
         });
         filter.select(all, [&](std::size_t hit) { kept.push_back(all[hit]); });
-        if (kept.empty()) throw InputError(fmt::format("--where {}: no kernel of {} is left", where, arch));
+        if (kept.empty())
+            throw InputError(fmt::format("--where {}: no kernel of {} is left", where, target->arch()));
     }
     const auto namer = [](const KernelConfig& config) {
         return catalog::name_of(catalog::RuleSet::house, config);
     };
-    return std::make_unique<CatalogueKernels>(kept, namer, devices_of(archs), target,
-                                              archs.at(arch).hardware().limits.data_types, listed);
+    return std::make_unique<CatalogueKernels>(kept, namer, target, families_in(all));
 }
 
 std::unique_ptr<KernelSource> listed_kernels(const std::shared_ptr<const Target>& target,
                                              const std::vector<KernelConfig>& kernels, KernelNamer namer) {
-    const auto archs = target->archs();
-    std::uint32_t families = 0;
-    for (const KernelConfig& config : kernels)
-        families |= 1U << static_cast<unsigned>(config.signature.family);
-    return std::make_unique<CatalogueKernels>(kernels, std::move(namer), devices_of(archs), target,
-                                              archs.at(target->arch()).hardware().limits.data_types,
-                                              families);
+    return std::make_unique<CatalogueKernels>(kernels, std::move(namer), target, families_in(kernels));
 }
 
 } // namespace fmha::harness

@@ -1,5 +1,7 @@
 #include "harness/run/listed_tiles.hpp"
 
+#include "harness/run/catalogue_kernels.hpp"
+
 namespace fmha::harness {
 
 void count_tile(const KernelConfig& kernel, TileCounts& counts) {
@@ -8,12 +10,9 @@ void count_tile(const KernelConfig& kernel, TileCounts& counts) {
 }
 
 TileCounts house_tiles_of(const std::string& arch, const arch::ArchSet& archs, catalog::FamilySet families) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {archs.at(arch).name()};
-    request.families = families;
     TileCounts counts;
-    catalog::enumerate(archs, request, [&](const KernelConfig& kernel) { count_tile(kernel, counts); });
+    catalog::enumerate(archs, working_list(arch, archs, families),
+                       [&](const KernelConfig& kernel) { count_tile(kernel, counts); });
     return counts;
 }
 

@@ -6,7 +6,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
-#include "harness/run/candidate.hpp"
+#include "harness/run/catalogue_kernels.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 
@@ -100,10 +100,7 @@ TilePlanner house_tiles(std::string arch, arch::ArchSet archs) {
                 c.id, to_string(main)));
         std::shared_ptr<const Planner>& planner = planners[c.family];
         if (!planner) {
-            catalog::Request request;
-            request.rules = catalog::RuleSet::house;
-            request.targets = {archs.at(arch).name()};
-            request.families = catalog::families_of(c.family);
+            const auto request = working_list(arch, archs, catalog::families_of(c.family));
             planner = std::make_shared<const Planner>(catalog::list(archs, request), archs);
         }
         try {
