@@ -109,7 +109,7 @@ bool Statement::null(int column) const {
 void Statement::bind(int place, std::string_view value) {
     const char* text = value.data() == nullptr ? "" : value.data();
     const int code =
-        sqlite3_bind_text(statement_.get(), place, text, static_cast<int>(value.size()), SQLITE_TRANSIENT);
+        sqlite3_bind_text64(statement_.get(), place, text, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
     if (code != SQLITE_OK) database_->fail(code);
 }
 
