@@ -5,6 +5,7 @@
 #include "harness/bench/work.hpp"
 #include "harness/cases/case.hpp"
 #include "harness/families/family.hpp"
+#include "harness/results/outcome.hpp"
 #include "harness/run/candidate.hpp"
 
 #include <memory>
@@ -29,15 +30,6 @@ struct BenchOptions {
         warm_up{}; ///< launches before the timed ones; absent: as long as a tenth of `seconds`
     std::optional<std::int64_t> launches{}; ///< timed ones; absent: as many as fit into `seconds`
     std::int64_t memory_limit = 0; ///< bytes (of Family::bytes) above which a case is not run; 0 = none
-};
-
-/// The outcome of one kernel on one case.
-enum class BenchOutcome : std::uint8_t {
-    measured,
-    wrong,     ///< its outputs fail a gate: how fast it is does not matter
-    not_run,   ///< no kernel, not built, or the target cannot
-    crashed,   ///< the process that ran it died
-    timed_out, ///< it took longer than it may
 };
 
 /// A stage of a case, or the clearing of memory before the first one.
@@ -104,17 +96,6 @@ Json pack(const BenchRow& row);
 BenchRow unpack_row(const Json& json);
 
 } // namespace fmha::harness
-
-template <>
-struct fmha::EnumTable<fmha::harness::BenchOutcome> {
-    using enum harness::BenchOutcome;
-    static constexpr std::array<EnumName<harness::BenchOutcome>, 5> names{{{measured, "measured"},
-                                                                           {wrong, "wrong"},
-                                                                           {not_run, "not_run"},
-                                                                           {crashed, "crashed"},
-                                                                           {timed_out, "timed_out"}}};
-    static constexpr auto& aliases = no_aliases<harness::BenchOutcome>;
-};
 
 template <>
 struct fmha::EnumTable<fmha::harness::KernelChoice> {

@@ -209,7 +209,7 @@ class BenchCommand final : public Command {
 
     store::RunRecord run_record(const harness::Target& target, std::size_t cases,
                                 const std::string& invocation) const {
-        store::RunRecord record = new_run("bench", invocation);
+        store::RunRecord record = new_run(store::RunKind::bench, invocation);
         record.selection = fmt::format("{} seconds={}", choice_.words(), seconds_);
         record.machine = machine(target);
         record.target = target_;
@@ -229,7 +229,7 @@ class BenchCommand final : public Command {
         return {.name = row.name,
                 .kernel = row.kernel,
                 .round = row.round,
-                .outcome = std::string(to_string(row.outcome)),
+                .outcome = row.outcome,
                 .message = row.message,
                 .median = row.time.median,
                 .low = row.time.low,

@@ -195,7 +195,7 @@ class BuildCommand final : public Command {
 
     store::RunRecord run_record(const generator::Selection& selection, const generator::BuildTools& tools,
                                 const std::string& invocation) const {
-        store::RunRecord record = new_run("build", invocation);
+        store::RunRecord record = new_run(store::RunKind::build, invocation);
         record.selection = fmt::format("{}", fmt::join(request_.arguments(), " "));
         record.asked = static_cast<std::int64_t>(selection.kernels.size());
         record.compiler.clear();

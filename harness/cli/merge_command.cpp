@@ -29,7 +29,7 @@ std::vector<Part> parts_of_store(const std::string& file) {
     Json last;
     const auto runs = store.runs();
     for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-        if (run->kind != "verify") continue;
+        if (run->kind != store::RunKind::verify) continue;
         const Json whole = harness::whole_identity(run->identity);
         if (last.is_null()) last = whole;
         if (whole != last) continue;
@@ -172,7 +172,7 @@ class MergeCommand final : public Command {
     /// A whole run in the store, once however often its shards are merged.
     void remember(const Merged& merged, const reports::Report& report, const std::string& invocation) const {
         if (store_.file().empty() || !merged.problems.empty()) return;
-        store::RunRecord run = new_run("verify", invocation);
+        store::RunRecord run = new_run(store::RunKind::verify, invocation);
         run.id = report.identity.value("run", std::string());
         run.selection = merged.identity.value("selection", std::string());
         run.target = merged.identity.value("target_name", report.info.target);

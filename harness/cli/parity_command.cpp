@@ -211,7 +211,7 @@ int ParityCommand::run(const Streams& streams) {
 void ParityCommand::remember(const parity::AuditReport& report, double seconds,
                              const std::string& invocation) const {
     if (store_.file().empty()) return;
-    store::RunRecord record = new_run("parity", invocation);
+    store::RunRecord record = new_run(store::RunKind::parity, invocation);
     record.selection = report.title;
     record.asked = static_cast<std::int64_t>(report.checks.size());
     const auto recording = store_.begin(record);

@@ -31,7 +31,7 @@ std::unique_ptr<store::Recording> StoreOption::begin(const store::RunRecord& run
     return std::make_unique<store::Recording>(file_, identified);
 }
 
-store::RunRecord new_run(std::string_view kind, const std::string& invocation) {
+store::RunRecord new_run(store::RunKind kind, const std::string& invocation) {
     store::RunRecord run;
     run.id = store::new_run_id();
     run.kind = kind;

@@ -29,7 +29,7 @@ class StoreOption {
 };
 
 /// A run of this program that begins now, without the fields that only its command knows.
-store::RunRecord new_run(std::string_view kind, const std::string& invocation);
+store::RunRecord new_run(store::RunKind kind, const std::string& invocation);
 
 /// Ends a run: `green` is its verdict. Throws InputError when the store lacks a part of it. nullptr is no run.
 void finish(store::Recording* recording, double seconds, bool green);

@@ -298,7 +298,7 @@ class VerifyCommand final : public Command {
 
     store::RunRecord run_record(const std::string& invocation, const harness::Target& target,
                                 std::size_t cases) const {
-        store::RunRecord record = new_run("verify", invocation);
+        store::RunRecord record = new_run(store::RunKind::verify, invocation);
         record.selection = selection();
         record.target = run_.target_name();
         record.arch = target.arch();

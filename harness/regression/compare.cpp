@@ -186,7 +186,7 @@ class Comparison {
         std::map<TimedKey, Rounds> rounds;
         for (const TimeRecord& time : times) {
             Rounds& mine = rounds[{time.name, time.kernel}];
-            if (time.outcome == "measured") mine.push_back(time);
+            if (time.outcome == harness::BenchOutcome::measured) mine.push_back(time);
         }
         return rounds;
     }
@@ -241,8 +241,9 @@ class Comparison {
 
     static std::string message_of(const std::vector<TimeRecord>& times, const TimedKey& key) {
         for (const TimeRecord& time : times)
-            if (time.name == key.first && time.kernel == key.second && time.outcome != "measured")
-                return time.outcome + ": " + time.message;
+            if (time.name == key.first && time.kernel == key.second &&
+                time.outcome != harness::BenchOutcome::measured)
+                return fmt::format("{}: {}", to_string(time.outcome), time.message);
         return "not timed";
     }
 

@@ -30,7 +30,7 @@ bool same_program(const RunRecord& a, const RunRecord& b) {
 }
 
 std::string series_of(const RunRecord& run) {
-    std::string name = run.kind;
+    std::string name(to_string(run.kind));
     for (const std::string& part : {run.target, run.arch, run.selection})
         if (!part.empty()) name += " " + part;
     return name;
@@ -47,10 +47,10 @@ Series gathered(const store::Store& store, const std::string& name,
     Series series;
     series.name = name;
     series.run = *runs.back();
-    if (series.run.kind == "verify")
+    if (series.run.kind == store::RunKind::verify)
         for (const RunRecord* run : runs) series.results.push_back(store.results(run->id));
     const std::size_t benches = std::min(runs.size(), bench_runs);
-    if (series.run.kind == "bench")
+    if (series.run.kind == store::RunKind::bench)
         for (std::size_t n = runs.size() - benches; n < runs.size(); ++n) {
             series.of_bench.push_back(*runs[n]);
             series.times.push_back(store.times(runs[n]->id));

@@ -22,6 +22,15 @@ enum class Outcome : std::uint8_t {
     passed_unexpectedly ///< green, and an entry of --waivers says that it fails
 };
 
+/// The outcome of one kernel on one case that was timed.
+enum class BenchOutcome : std::uint8_t {
+    measured,
+    wrong,     ///< its outputs fail a gate: how fast it is does not matter
+    not_run,   ///< no kernel, not built, or the target cannot
+    crashed,   ///< the process that ran it died
+    timed_out, ///< it took longer than it may
+};
+
 /// Why something was not run. The list is closed: a reason that is not here is a failure.
 enum class NotRunReason : std::uint8_t {
     none,
@@ -93,6 +102,17 @@ struct EnumTable<harness::NotRunReason> {
                                                                            {no_device, "no_device"},
                                                                            {waived, "waived"}}};
     static constexpr auto& aliases = no_aliases<harness::NotRunReason>;
+};
+
+template <>
+struct EnumTable<harness::BenchOutcome> {
+    using enum harness::BenchOutcome;
+    static constexpr std::array<EnumName<harness::BenchOutcome>, 5> names{{{measured, "measured"},
+                                                                           {wrong, "wrong"},
+                                                                           {not_run, "not_run"},
+                                                                           {crashed, "crashed"},
+                                                                           {timed_out, "timed_out"}}};
+    static constexpr auto& aliases = no_aliases<harness::BenchOutcome>;
 };
 
 } // namespace fmha

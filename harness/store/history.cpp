@@ -140,13 +140,14 @@ void add_times(const Database& database, const Subject& subject, const char* col
                                              other, column, subject.list()));
     constexpr double milli = 1e-3;
     while (rows.step())
-        into.add(
-            fmt::format("milliseconds, bench {} {} on {}, {}", rows.text(6), rows.text(7), rows.text(5),
-                        rows.text(4)),
-            {rows.text(0), rows.text(1),
-             rows.text(3) == "measured" ? rows.real(2) / milli : std::numeric_limits<double>::quiet_NaN(),
-             fmt::format("{}, {} round{}, best {:.4g}", rows.text(3), rows.integer(8),
-                         rows.integer(8) == 1 ? "" : "s", rows.real(9) / milli)});
+        into.add(fmt::format("milliseconds, bench {} {} on {}, {}", rows.text(6), rows.text(7), rows.text(5),
+                             rows.text(4)),
+                 {rows.text(0), rows.text(1),
+                  rows.text(3) == to_string(harness::BenchOutcome::measured)
+                      ? rows.real(2) / milli
+                      : std::numeric_limits<double>::quiet_NaN(),
+                  fmt::format("{}, {} round{}, best {:.4g}", rows.text(3), rows.integer(8),
+                              rows.integer(8) == 1 ? "" : "s", rows.real(9) / milli)});
 }
 
 void add_resources(const Database& database, const Subject& subject, Gathered& into) {

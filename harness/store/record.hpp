@@ -1,17 +1,22 @@
 #pragma once
 
 #include "dispatcher/types/json.hpp"
+#include "harness/results/outcome.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 /// The rows of a store, apart from the results of cases, which are `harness::CaseResult`s.
 namespace fmha::store {
 
+/// The command that a run is one of.
+enum class RunKind : std::uint8_t { verify, bench, build, parity };
+
 /// One run of a command: its kind, machine and options.
 struct RunRecord {
-    std::string id;   ///< unique; a continued run keeps that of its beginning
-    std::string kind; ///< "verify", "bench", "build" or "parity"
+    std::string id; ///< unique; a continued run keeps that of its beginning
+    RunKind kind = RunKind::verify;
     /// The options that chose the subjects, as text. Runs of one kind, target, architecture and selection make a
     /// series: the next can be compared with the last.
     std::string selection;
@@ -27,7 +32,8 @@ struct RunRecord {
 struct TimeRecord {
     std::string name, kernel;
     std::int64_t round = 0;
-    std::string outcome, message;
+    harness::BenchOutcome outcome = harness::BenchOutcome::not_run;
+    std::string message;
     double median = 0.0, low = 0.0, high = 0.0, best = 0.0; ///< low and high are quartiles
     std::int64_t samples = 0, places = 0;
     double flops = 0.0, bytes = 0.0;
@@ -56,3 +62,11 @@ struct AcceptedRecord {
 };
 
 } // namespace fmha::store
+
+template <>
+struct fmha::EnumTable<fmha::store::RunKind> {
+    using enum store::RunKind;
+    static constexpr std::array<EnumName<store::RunKind>, 4> names{
+        {{verify, "verify"}, {bench, "bench"}, {build, "build"}, {parity, "parity"}}};
+    static constexpr auto& aliases = no_aliases<store::RunKind>;
+};

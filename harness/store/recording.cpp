@@ -40,9 +40,9 @@ Recording::Recording(const std::filesystem::path& file, RunRecord run, std::chro
                  "driver, target, "
                  "arch, started, seconds, shard, shards, asked, identity, verdict) "
                  "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'') ON CONFLICT(id) DO NOTHING")
-        .with(run_.id, run_.kind, run_.selection, run_.command, run_.version, run_.commit, run_.machine,
-              run_.compiler, run_.driver, run_.target, run_.arch, run_.started, run_.seconds, run_.shard,
-              run_.shards, run_.asked, run_.identity.dump())
+        .with(run_.id, to_string(run_.kind), run_.selection, run_.command, run_.version, run_.commit,
+              run_.machine, run_.compiler, run_.driver, run_.target, run_.arch, run_.started, run_.seconds,
+              run_.shard, run_.shards, run_.asked, run_.identity.dump())
         .run();
     auto row = database.prepare("SELECT run FROM run WHERE id = ?");
     row.with(run_.id).step();
@@ -108,8 +108,8 @@ void Recording::add(const std::string& name, std::span<const CaseResult> results
 void Recording::add(const TimeRecord& t) {
     attempt([&] {
         statements_->time
-            .with(row_, word(t.name), word(t.kernel), t.round, t.outcome, word(t.message), t.median, t.low,
-                  t.high, t.best, t.samples, t.places, t.flops, t.bytes)
+            .with(row_, word(t.name), word(t.kernel), t.round, to_string(t.outcome), word(t.message),
+                  t.median, t.low, t.high, t.best, t.samples, t.places, t.flops, t.bytes)
             .run();
     });
 }

@@ -1,6 +1,7 @@
 #include "harness/store/store.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/results/case_seed.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/store/schema.hpp"
 
@@ -27,12 +28,20 @@ auto from_json(const std::string& text, const Database& database, const Read& re
     }
 }
 
+template <class Enum>
+Enum enum_of(const std::string& text, const Database& database) {
+    if (const auto value = parse_enum<Enum>(text)) return *value;
+    throw InputError(fmt::format("{}: is damaged: \"{}\" stands where {} was expected",
+                                 database.file().string(), text, allowed_names<Enum>()));
+}
+
 RunRecord run_of(const Statement& row, const Database& database) {
     RunRecord run;
     int column = 0;
-    for (std::string* text :
-         {&run.id, &run.kind, &run.selection, &run.command, &run.version, &run.commit, &run.machine,
-          &run.compiler, &run.driver, &run.target, &run.arch, &run.started, &run.verdict})
+    run.id = row.text(column++);
+    run.kind = enum_of<RunKind>(row.text(column++), database);
+    for (std::string* text : {&run.selection, &run.command, &run.version, &run.commit, &run.machine,
+                              &run.compiler, &run.driver, &run.target, &run.arch, &run.started, &run.verdict})
         *text = row.text(column++);
     run.seconds = row.real(column++);
     run.shard = row.integer(column++);
@@ -40,13 +49,6 @@ RunRecord run_of(const Statement& row, const Database& database) {
     run.asked = row.integer(column++);
     run.identity = from_json(row.text(column), database, [](const Json& identity) { return identity; });
     return run;
-}
-
-template <class Enum>
-Enum enum_of(const std::string& text, const Database& database) {
-    if (const auto value = parse_enum<Enum>(text)) return *value;
-    throw InputError(fmt::format("{}: is damaged: \"{}\" stands where {} was expected",
-                                 database.file().string(), text, allowed_names<Enum>()));
 }
 
 void read_margins(std::int64_t result, CaseResult& into, Statement& margins) {
@@ -152,9 +154,10 @@ std::vector<TimeRecord> Store::times(const std::string& id) const {
         "JOIN word m ON m.id = message WHERE run.id = ? ORDER BY n.text, k.text, round");
     rows.with(id);
     while (rows.step())
-        times.push_back({rows.text(0), rows.text(1), rows.integer(2), rows.text(3), rows.text(4),
-                         rows.real(5), rows.real(6), rows.real(7), rows.real(8), rows.integer(9),
-                         rows.integer(10), rows.real(11), rows.real(12)});
+        times.push_back({rows.text(0), rows.text(1), rows.integer(2),
+                         enum_of<harness::BenchOutcome>(rows.text(3), *database_), rows.text(4), rows.real(5),
+                         rows.real(6), rows.real(7), rows.real(8), rows.integer(9), rows.integer(10),
+                         rows.real(11), rows.real(12)});
     return times;
 }
 
@@ -195,8 +198,7 @@ std::map<std::string, double> Store::case_seconds(const std::string& target, con
         "GROUP BY run.run, name ORDER BY run.run");
     rows.with(target, arch);
     while (rows.step()) {
-        const std::string name = rows.text(0);
-        seconds[name.substr(0, name.rfind('@'))] = rows.real(1);
+        seconds[harness::without_seed(rows.text(0))] = rows.real(1);
     }
     return seconds;
 }

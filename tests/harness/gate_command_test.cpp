@@ -55,7 +55,7 @@ TEST(Gate, TheSameIsGreen) {
 TEST(Gate, ANoteOfBothSidesIsSaidOnce) {
     const Scratch folder;
     keep(folder / "new.db", "aaaa", usual());
-    { const store::Recording killed(folder / "new.db", run_of("verify", "aaaa")); }
+    { const store::Recording killed(folder / "new.db", run_of(store::RunKind::verify, "aaaa")); }
     keep(folder / "new.db", "bbbb", usual());
     const Ran ran = test::run({"gate", "--store", folder / "new.db", "--against", "previous"});
     const std::size_t said = ran.out.find("has not finished and is left out");
@@ -166,7 +166,7 @@ TEST(Gate, AKernelThatIsTimedNoMoreIsRed) {
     const Ran ran = gate_after([](Findings& f) {
         for (auto& time : f.benches.back())
             if (time.kernel == "fwd_gfx950_timed1") {
-                time.outcome = "wrong";
+                time.outcome = harness::BenchOutcome::wrong;
                 time.message = "G1";
             }
     });
@@ -380,7 +380,7 @@ TEST(Gate, ARedRunIsNotComparedWithItselfBecauseOfItsCommit) {
     const Scratch folder;
     const std::string file = folder / "new.db";
     for (const Outcome outcome : {Outcome::passed, Outcome::failed}) {
-        store::RunRecord run = run_of("verify", "aaaa");
+        store::RunRecord run = run_of(store::RunKind::verify, "aaaa");
         run.identity["program_sha256"] = to_string(outcome);
         store::Recording recording(file, run);
         std::mt19937 random(1);

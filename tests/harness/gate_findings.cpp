@@ -46,7 +46,7 @@ store::TimeRecord time_of(const std::string& kernel, int round, double median, d
     time.name = "fwd/models@1";
     time.kernel = kernel;
     time.round = round;
-    time.outcome = "measured";
+    time.outcome = harness::BenchOutcome::measured;
     time.median = median;
     time.low = low;
     time.high = 1.1 * median;
@@ -76,7 +76,7 @@ Findings usual(unsigned seed) {
     return all;
 }
 
-RunRecord run_of(const std::string& kind, const std::string& commit) {
+RunRecord run_of(store::RunKind kind, const std::string& commit) {
     static int number = 0;
     RunRecord run;
     run.id = fmt::format("{:032}", ++number);
@@ -92,20 +92,20 @@ RunRecord run_of(const std::string& kind, const std::string& commit) {
 void keep(const std::string& file, const std::string& commit, const Findings& findings, bool with_seeds) {
     std::mt19937 random(99);
     for (int seed = with_seeds ? 1 : seeds; seed <= seeds; ++seed) {
-        Recording verify(file, run_of("verify", commit));
+        Recording verify(file, run_of(store::RunKind::verify, commit));
         const auto results = seed < seeds ? some_cases(random) : findings.results;
         for (const CaseResult& result : results) verify.add(result.name, {&result, 1});
         verify.finish(1.0, "green");
     }
     for (const auto& times : findings.benches) {
-        Recording bench(file, run_of("bench", commit));
+        Recording bench(file, run_of(store::RunKind::bench, commit));
         for (const auto& time : times) bench.add(time);
         bench.finish(1.0, "green");
     }
-    Recording build(file, run_of("build", commit));
+    Recording build(file, run_of(store::RunKind::build, commit));
     build.add(findings.resources);
     build.finish(1.0, "green");
-    Recording parity(file, run_of("parity", commit));
+    Recording parity(file, run_of(store::RunKind::parity, commit));
     parity.add(findings.counts);
     parity.finish(1.0, "green");
 }

@@ -31,7 +31,7 @@ std::vector<store::TimeRecord> quiet_bench(std::mt19937& random, double slower);
 
 Findings usual(unsigned seed = 1);
 
-store::RunRecord run_of(const std::string& kind, const std::string& commit);
+store::RunRecord run_of(store::RunKind kind, const std::string& commit);
 
 /// Verify runs with other seeds first, so that the last one is that of `findings`.
 void keep(const std::string& file, const std::string& commit, const Findings& findings,

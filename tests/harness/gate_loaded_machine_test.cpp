@@ -67,7 +67,7 @@ TEST(Gate, AHundredRerunsOnALoadedMachineRaiseNoAlarm) {
             bench.name = "bench";
             bench.times = findings->benches;
             for (int run = 0; run < 3; ++run) {
-                bench.of_bench.push_back(run_of("bench", "aaaa"));
+                bench.of_bench.push_back(run_of(store::RunKind::bench, "aaaa"));
                 bench.of_bench.back().started = fmt::format("{}", 2 * run + (side == &new_side ? 1 : 0));
             }
             side->series = {verify, bench};

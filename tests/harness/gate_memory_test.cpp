@@ -23,7 +23,7 @@ Ran gate(const std::string& store, const std::string& against, std::vector<std::
 }
 
 void kill_a_run(const std::string& store, const std::string& commit) {
-    const store::Recording killed(store, run_of("verify", commit));
+    const store::Recording killed(store, run_of(store::RunKind::verify, commit));
 }
 
 TEST(GateMemory, ARunThatWasKilledIsRedAlthoughAnOlderOneIsGreen) {
@@ -57,7 +57,7 @@ TEST(GateMemory, SeriesThatTheNewestProgramHasNotRunAreNamed) {
     keep(store, "aaaa", usual());
     keep(store, "bbbb", usual());
     EXPECT_THAT(gate(store, "previous").out, Not(HasSubstr("newest program")));
-    store::Recording parity(store, run_of("parity", "cccc"));
+    store::Recording parity(store, run_of(store::RunKind::parity, "cccc"));
     parity.add(usual().counts);
     parity.finish(1.0, "green");
     EXPECT_THAT(

@@ -104,8 +104,8 @@ TEST(History, ShowsCasesKernelsTimesAndSpills) {
     for (const double ratio : {0.25, 0.5, 4.0}) {
         Recording recording(file, run_called(fmt::format("run {}", ++n)));
         add(recording, result_called("fwd/tails[a=1]@1", ratio));
-        recording.add(TimeRecord{"fwd/tails[a=1]@1", "kernel", 1, "measured", "", n * 1e-3, 0.0, 0.0, 5e-4, 9,
-                                 1, 0.0, 0.0});
+        recording.add(TimeRecord{"fwd/tails[a=1]@1", "kernel", 1, harness::BenchOutcome::measured, "",
+                                 n * 1e-3, 0.0, 0.0, 5e-4, 9, 1, 0.0, 0.0});
         const std::vector<ResourceRecord> used{{"kernel", "gfx942", "clang", 64, 0, 3, 4, n == 3 ? 16 : 0}};
         recording.add(used);
     }

@@ -48,7 +48,7 @@ TEST(StoreOption, KeepsARunWithItsResults) {
     const Store store(file, Access::read);
     const auto runs = store.runs();
     ASSERT_EQ(runs.size(), 2U);
-    EXPECT_EQ(runs[0].kind, "verify");
+    EXPECT_EQ(runs[0].kind, store::RunKind::verify);
     EXPECT_EQ(runs[0].verdict, "red");
     EXPECT_EQ(runs[0].asked, 4);
     EXPECT_THAT(runs[0].commit, testing::AnyOf("unknown", testing::SizeIs(40)));
@@ -141,7 +141,7 @@ TEST(StoreOption, AFileThatCannotBeWrittenTakesNoRunAway) {
     EXPECT_TRUE(std::filesystem::exists(folder / "report/parity.html"));
     const auto runs = Store(file, Access::read).runs();
     ASSERT_EQ(runs.size(), 2U);
-    for (const auto& run : runs) EXPECT_EQ(run.verdict, "green") << run.kind;
+    for (const auto& run : runs) EXPECT_EQ(run.verdict, "green") << to_string(run.kind);
 }
 
 TEST(StoreOption, KeepsTimesOfRoundsAndCounts) {
@@ -160,7 +160,7 @@ TEST(StoreOption, KeepsTimesOfRoundsAndCounts) {
     const auto times = store.times(runs[0].id);
     ASSERT_EQ(times.size(), 3U);
     for (const auto& time : times) {
-        EXPECT_EQ(time.outcome, "measured");
+        EXPECT_EQ(time.outcome, harness::BenchOutcome::measured);
         EXPECT_GT(time.best, 0.0);
         EXPECT_LE(time.best, time.low);
         EXPECT_LE(time.low, time.median);

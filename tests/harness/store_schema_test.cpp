@@ -72,7 +72,8 @@ TEST(Store, BringsAnOldFileToTheNewestSchema) {
         EXPECT_EQ(store.database().number("SELECT count(*) FROM results WHERE device IS NULL"), 1);
         EXPECT_TRUE(store.times("old").empty());
         Recording recording(file, run_called("new"));
-        recording.add(TimeRecord{"old@1", "kernel", 1, "measured", "", 1.0, 1.0, 1.0, 1.0, 1, 1, 0.0, 0.0});
+        recording.add(TimeRecord{"old@1", "kernel", 1, harness::BenchOutcome::measured, "", 1.0, 1.0, 1.0,
+                                 1.0, 1, 1, 0.0, 0.0});
         EXPECT_EQ(recording.failure(), "");
         EXPECT_EQ(store.times("new").size(), 1U);
     }

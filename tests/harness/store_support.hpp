@@ -22,7 +22,7 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline RunRecord run_called(const std::string& id) {
     RunRecord run;
     run.id = id;
-    run.kind = "verify";
+    run.kind = RunKind::verify;
     run.target = "host";
     run.arch = "gfx950";
     run.commit = "0123456789abcdef";

@@ -26,7 +26,8 @@ TEST(Store, GivesBackWhatWasAppended) {
         Recording recording(file, run_called("one"));
         add(recording, red);
         add(recording, result_called("a@1"));
-        recording.add(TimeRecord{"a@1", "kernel", 2, "measured", "", 2.0, 1.5, 3.0, 1.0, 9, 4, 1e9, 2e9});
+        recording.add(TimeRecord{"a@1", "kernel", 2, harness::BenchOutcome::measured, "", 2.0, 1.5, 3.0, 1.0,
+                                 9, 4, 1e9, 2e9});
         const std::vector<ResourceRecord> used{{"kernel", "gfx942", "clang", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
         recording.add(used);
         const std::vector<CountRecord> counts{{"house fwd", "kernels", 5600}};
