@@ -21,7 +21,7 @@ void Ledger::add(const CaseResult& result) {
     if (result.outcome == Outcome::failed_as_known) known_[result.tracker].add(result);
     if (result.outcome == Outcome::type_absent && absent_example_.empty())
         absent_example_ = fmt::format("{}: {}", result.name, result.message);
-    if (!result.kernel.empty() && result.outcome != Outcome::not_run) ++kernels_[result.kernel];
+    if (!result.kernel.empty() && result.outcome != Outcome::not_run) kernels_.insert(result.kernel);
 }
 
 bool Ledger::failed() const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -71,7 +72,7 @@ class Ledger {
     std::map<NotRunReason, Group> reasons_;
     std::map<std::string, Group> known_; ///< failures by tracker
     std::string absent_example_;         ///< name and message of the first of an absent type
-    std::map<std::string, std::int64_t> kernels_;
+    std::set<std::string> kernels_;      ///< of which something was run
 };
 
 /// How many results each of `devices` has, and how many of them are not green, a line each.
