@@ -15,6 +15,7 @@
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/cli/store_option.hpp"
+#include "harness/cli/within.hpp"
 #include "harness/run/interrupt.hpp"
 
 #include <fmt/ostream.h>
@@ -169,17 +170,12 @@ class BenchCommand final : public Command {
     void check_options() {
         if (!(seconds_ > 0.0) || seconds_ > 3600.0)
             throw InputError(fmt::format("--seconds is {}; allowed: above 0, at most 3600", seconds_));
-        if (rounds_ && (*rounds_ < 1 || *rounds_ > 1000))
-            throw InputError(fmt::format("--rounds is {}; allowed: 1 to 1000", *rounds_));
-        if (launches_ && *launches_ < 1)
-            throw InputError(fmt::format("--repeat is {}; allowed: 1 to 1000000", *launches_));
-        for (const auto& [name, value] : {std::pair{"--device", device_.value_or(0)},
-                                          {"--warmup", warm_up_.value_or(0)},
-                                          {"--repeat", launches_.value_or(1)},
-                                          {"--workers", workers_},
-                                          {"--timeout", timeout_}})
-            if (value < 0 || value > 1'000'000)
-                throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
+        require_within("--rounds", rounds_, 1, 1000);
+        require_within("--repeat", launches_, 1);
+        require_within("--device", device_);
+        require_within("--warmup", warm_up_);
+        require_within("--workers", workers_);
+        require_within("--timeout", timeout_);
         memory_.check();
         choice_.check();
     }

@@ -10,6 +10,7 @@
 #include "harness/cli/run_choice.hpp"
 #include "harness/cli/tensor_difference.hpp"
 #include "harness/cli/verify_command.hpp"
+#include "harness/cli/within.hpp"
 #include "harness/families/given_inputs.hpp"
 #include "harness/run/case_tensors.hpp"
 #include "harness/run/catalogue_kernels.hpp"
@@ -84,8 +85,7 @@ class CompareCommand final : public Command {
     }
 
     int run(const Streams& streams) override {
-        if (seconds_ < 1 || seconds_ > 86'400)
-            throw InputError(fmt::format("--seconds is {}; allowed: 1 to 86400", seconds_));
+        require_within("--seconds", seconds_, 1, 86'400);
         run_.check();
         if (!json_.empty()) system::check_writable(json_);
         harness::LoadOptions load{.root = run_.root(), .tier = tier_};

@@ -6,6 +6,7 @@
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_choice.hpp"
 #include "harness/cli/verify_command.hpp"
+#include "harness/cli/within.hpp"
 #include "harness/fuzz/fuzz.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/interrupt.hpp"
@@ -97,15 +98,13 @@ class FuzzCommand final : public Command {
     }
 
     void check_options() const {
-        for (const auto& [name, value] : {std::pair{"--count", count_}, {"--shrink", shrink_}})
-            if (value < 0 || value > 1'000'000'000)
-                throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000000", name, value));
+        require_within("--count", count_, 0, 1'000'000'000);
+        require_within("--shrink", shrink_, 0, 1'000'000'000);
         if (!(minutes_ >= 0.0 && minutes_ <= 1e6))
             throw InputError(fmt::format("--minutes is {}; allowed: 0 to 1000000", minutes_));
         if (minutes_ == 0.0 && count_ == 0)
             throw InputError("--minutes 0 needs --count: the run would have no end");
-        if (jobs_ && (*jobs_ < 1 || *jobs_ > 1024))
-            throw InputError(fmt::format("--jobs is {}; allowed: 1 to 1024", *jobs_));
+        require_within("--jobs", jobs_, 1, 1024);
         run_.check();
         if (!family_.empty()) static_cast<void>(parse_option<ApiFamily>("--family", family_));
     }

@@ -2,6 +2,7 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/visible_text.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/within.hpp"
 #include "harness/store/history.hpp"
 #include "reports/course.hpp"
 
@@ -31,8 +32,7 @@ class HistoryCommand final : public Command {
     }
     int run(const Streams& streams) override {
         if (names_.empty()) throw InputError("name a case or a kernel");
-        if (last_ < 1 || last_ > 1'000'000)
-            throw InputError(fmt::format("--last is {}; allowed: 1 to 1000000", last_));
+        require_within("--last", last_, 1);
         if (!html_.empty()) system::check_writable(html_);
         const store::Store store(store_, store::Access::read);
         auto json = Json::array();

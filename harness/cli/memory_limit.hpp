@@ -1,8 +1,8 @@
 #pragma once
 
 #include "dispatcher/system/processor.hpp"
-#include "dispatcher/types/error.hpp"
 #include "harness/cli/options.hpp"
+#include "harness/cli/within.hpp"
 
 #include <cstdint>
 #include <fmt/format.h>
@@ -28,10 +28,7 @@ class MemoryLimit {
     }
 
     /// Throws InputError for a value that is out of range.
-    void check() const {
-        if (gib_ && (*gib_ < 0 || *gib_ > 1'000'000))
-            throw InputError(fmt::format("--memory-limit is {}; allowed: 0 to 1000000", *gib_));
-    }
+    void check() const { require_within("--memory-limit", gib_); }
     /// 0 = no limit.
     std::int64_t bytes() const {
         if (gib_) return *gib_ << 30;

@@ -3,6 +3,7 @@
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/cases_root.hpp"
+#include "harness/cli/within.hpp"
 
 #include <fmt/format.h>
 
@@ -38,12 +39,10 @@ void RunChoice::declare_devices(OptionSet& options) {
 }
 
 void RunChoice::check(const CatalogueChoice* lists) const {
-    for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
-                                      {"--warmup", warm_up_},
-                                      {"--device", device_.value_or(0)},
-                                      {"--timeout", timeout_}})
-        if (value < 0 || value > 1'000'000)
-            throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
+    require_within("--repeats", repeats_);
+    require_within("--warmup", warm_up_);
+    require_within("--device", device_);
+    require_within("--timeout", timeout_);
     memory_.check();
     const bool all = kernels_ == "all" || (lists != nullptr && lists->on());
     if (!kernel_filter_.empty() && !all)

@@ -4,6 +4,7 @@
 #include "harness/cli/paint.hpp"
 #include "harness/cli/run_choice.hpp"
 #include "harness/cli/verify_command.hpp"
+#include "harness/cli/within.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/interrupt.hpp"
 #include "harness/shrink/isolated_judge.hpp"
@@ -36,8 +37,7 @@ class ShrinkCommand final : public Command {
     }
 
     int run(const Streams& streams) override {
-        if (seconds_ < 0 || seconds_ > 1'000'000)
-            throw InputError(fmt::format("--seconds is {}; allowed: 0 to 1000000", seconds_));
+        require_within("--seconds", seconds_);
         run_.check();
         const harness::Case c = the_case();
         const harness::Case plain = harness::plain_case(c.family, run_.root());

@@ -19,6 +19,7 @@
 #include "harness/cli/today.hpp"
 #include "harness/cli/verify_reports.hpp"
 #include "harness/cli/waiver_choice.hpp"
+#include "harness/cli/within.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
@@ -204,11 +205,9 @@ class VerifyCommand final : public Command {
     }
 
     void check_options() const {
-        for (const auto& [name, value] : {std::pair{"--jobs", processes_.asked().value_or(1)},
-                                          {"--not-run-budget", not_run_budget_},
-                                          {"--shrink", shrink_}})
-            if (value < 0 || value > 1'000'000)
-                throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
+        require_within("--jobs", processes_.asked());
+        require_within("--not-run-budget", not_run_budget_);
+        require_within("--shrink", shrink_);
         run_.check(&catalogue_);
         catalogue_.check(compile_only_);
         cases_.check();
