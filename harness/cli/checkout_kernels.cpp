@@ -110,18 +110,6 @@ void read_end(CheckoutKernels::Beside& beside, const system::ProcessResult& resu
     }
 }
 
-/// Copies of the outputs that other programs bring too, of all stages.
-std::vector<Outputs> outputs_of(const Case& c, CaseData& data) {
-    std::vector<Outputs> outputs;
-    for (const KernelFamily stage : harness::family_of(c.family).stages(c)) {
-        Outputs written = data.outputs(stage);
-        for (const TensorSpec& spec : data.tensors().specs())
-            if (!spec.exchanged) written.remove(spec.name);
-        outputs.push_back(std::move(written));
-    }
-    return outputs;
-}
-
 const Outputs::Tensor* find(const std::vector<Outputs>& stages, std::string_view name) {
     for (const Outputs& stage : stages)
         if (const Outputs::Tensor* tensor = stage.find(name)) return tensor;
@@ -207,7 +195,7 @@ CheckoutKernels::Beside CheckoutKernels::run(const Case& given, const harness::K
     keep_files(c, *data, "theirs");
     if (ours == nullptr) return beside;
 
-    const std::vector<Outputs> theirs = outputs_of(c, *data);
+    const std::vector<Outputs> theirs = harness::exchanged_outputs(c, *data);
     const std::vector<KernelFamily> stages = family.stages(c);
     const harness::Candidate candidate =
         harness::planned_candidate(*ours, family, c, harness::to_problem(c, options.arch));

@@ -163,12 +163,11 @@ class CompareCommand final : public Command {
             fmt::print(streams.out, "{:16} {}   {:.3g} of the limit of its tightest gate{}\n",
                        to_string(result.outcome), folder, nearest,
                        result.message.empty() ? "" : "\n    " + result.message);
-            sides.emplace_back();
-            for (const KernelFamily stage : stages) sides.back().push_back(data->outputs(stage));
+            sides.push_back(harness::exchanged_outputs(c, *data));
         }
         for (std::size_t stage = 0; stage < sides[0].size(); ++stage)
             for (const harness::Outputs::Tensor& x : sides[0][stage].tensors()) {
-                if (!data->tensors().has(x.name()) || !is_exchanged(data->tensors(), x.name())) continue;
+                if (!data->tensors().has(x.name())) continue;
                 const harness::Outputs::Tensor& y = sides[1][stage].at(x.name());
                 TensorDifference difference(x, y);
                 expectation->each_bounded(stages[stage], sides[0][stage],
@@ -178,12 +177,6 @@ class CompareCommand final : public Command {
                 fmt::print(streams.out, "{:16} {}\n", x.name(), difference.text());
             }
         return green ? all_well : check_failed;
-    }
-
-    static bool is_exchanged(const harness::TensorSet& tensors, std::string_view name) {
-        return std::ranges::any_of(tensors.specs(), [&](const harness::TensorSpec& spec) {
-            return spec.name == name && spec.exchanged;
-        });
     }
 
     /// Said before an hour of work rather than after it.

@@ -205,14 +205,6 @@ void judge_candidate(CaseResult& result, const PreparedCase& prepared, const Can
     }
 }
 
-/// A stage's part of the outputs that other programs bring; tensors between stages are their own.
-Outputs exchanged_outputs(CaseData& data, KernelFamily stage) {
-    Outputs outputs = data.outputs(stage);
-    for (const TensorSpec& spec : data.tensors().specs())
-        if (!spec.exchanged) outputs.remove(spec.name);
-    return outputs;
-}
-
 /// The result of a candidate, without an outcome.
 CaseResult of_candidate(const CaseResult& blank, const Case& c, const Candidate& candidate,
                         const CaseRunOptions& options) {
@@ -284,6 +276,17 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fa
 
 } // namespace
 
+std::vector<Outputs> exchanged_outputs(const Case& c, CaseData& data) {
+    std::vector<Outputs> stages;
+    for (const KernelFamily stage : family_of(c.family).stages(c)) {
+        Outputs outputs = data.outputs(stage);
+        for (const TensorSpec& spec : data.tensors().specs())
+            if (!spec.exchanged) outputs.remove(spec.name);
+        stages.push_back(std::move(outputs));
+    }
+    return stages;
+}
+
 CaseResult judge_given_outputs(const Case& c, CaseData& data, const Numerics& numerics) {
     return judge_given_outputs(c, data, *data.expectation(0), numerics);
 }
@@ -297,10 +300,9 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& e
     kernel.numerics = numerics;
     result.numerics = describe(numerics);
     const Oracles oracles{expectation, expectation.oracle_disagreement()};
-    StageOutputs outputs;
-    for (const KernelFamily stage : stages) outputs.push_back(exchanged_outputs(data, stage));
-    const std::string mistrust = judge_outputs(
-        result, stages, outputs, std::vector<StageKernel>(stages.size(), kernel), oracles, inputs);
+    const std::string mistrust =
+        judge_outputs(result, stages, exchanged_outputs(c, data),
+                      std::vector<StageKernel>(stages.size(), kernel), oracles, inputs);
     std::ranges::move(found, std::back_inserter(result.gates));
     conclude(result, mistrust);
     return result;

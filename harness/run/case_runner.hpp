@@ -19,6 +19,9 @@ std::vector<CaseResult> run_case(const Case& c, const KernelSource& source, cons
 std::vector<CaseResult> run_case(const Family& family, const Case& c, const KernelSource& source,
                                  const CaseRunOptions& options);
 
+/// Copies of the outputs that other programs bring, of all stages; tensors between stages are their own.
+std::vector<Outputs> exchanged_outputs(const Case& c, CaseData& data);
+
 /// Judges outputs that are already in `data`, written by kernels that declare `numerics`, with the gates that need no second
 /// run. Outputs that are not exchanged are left out.
 CaseResult judge_given_outputs(const Case& c, CaseData& data, const Numerics& numerics);
