@@ -6,7 +6,6 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/bench/bench_run.hpp"
 #include "harness/bench/tile_engine_files.hpp"
-#include "harness/cli/arch_files.hpp"
 #include "harness/cli/attempts.hpp"
 #include "harness/cli/bench_choice.hpp"
 #include "harness/cli/build_kernels.hpp"
@@ -15,6 +14,7 @@
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/cli/store_option.hpp"
+#include "harness/cli/target_choice.hpp"
 #include "harness/cli/within.hpp"
 #include "harness/run/interrupt.hpp"
 
@@ -47,11 +47,7 @@ class BenchCommand final : public Command {
 
     void declare(OptionSet& options) override {
         choice_.declare(options);
-        options.choice("--target", target_, harness::target_names(), "Where kernels run");
-        options.option("--arch", arch_, "Architecture to plan for (default: gfx950, or the device's)");
-        arch_files_.declare(options);
-        options.option("--kernels-dir", kernels_dir_, "With --target hip: folder that `fmha build` filled");
-        options.option("--device", device_, "With --target hip: number of the device (default: 0)");
+        target_.declare(options);
         options.flag("--compile-only", compile_only_,
                      "Build the kernels of the list into --kernels-dir, and time nothing");
         options.option("--seconds", seconds_, "Time spent on the timed launches of each kernel in a round");
@@ -89,17 +85,17 @@ class BenchCommand final : public Command {
     int run(const Streams& streams) override {
         check_options();
         if (compile_only_)
-            return build_kernels({choice_.list(), choice_.family(), target_, arch_, arch_files_.folder(),
-                                  kernels_dir_, workers_},
+            return build_kernels({choice_.list(), choice_.family(), target_.name(), target_.arch(),
+                                  target_.arch_files().folder(), target_.kernels_dir(), workers_},
                                  streams);
         for (const std::string* file : {&json_, &csv_, &sweep_csv_, &engine_json_})
             if (!file->empty()) system::check_writable(*file);
-        const harness::TargetOptions target_options = options_of_target();
-        const auto target = harness::make_target(target_, target_options);
+        const harness::TargetOptions target_options = target_.options();
+        const auto target = harness::make_target(target_.name(), target_options);
         const std::vector<Case> cases = choice_.cases(target->archs(), target->arch());
         const auto source = choice_.source(target, cases);
         harness::BenchRun bench{.cases = cases, .source = *source, .arch = target->arch(), .timing = [&] {
-                                    return harness::make_timing_target(target_, target_options);
+                                    return harness::make_timing_target(target_.name(), target_options);
                                 }};
         bench.options = {seconds_, choice_.kernels(), choice_.kernel_filter(),
                          warm_up_, launches_,         memory_.bytes()};
@@ -154,13 +150,6 @@ class BenchCommand final : public Command {
     }
 
   private:
-    harness::TargetOptions options_of_target() const {
-        harness::TargetOptions options{arch_, kernels_dir_};
-        if (device_) options.device = static_cast<int>(*device_);
-        if (!arch_files_.folder().empty()) options.archs = arch_files_.load();
-        return options;
-    }
-
     void print_row(const BenchRow& row, bool begins_a_round, const Streams& streams) const {
         if (begins_a_round && rounds() > 1) fmt::print(streams.out, "round {} of {}\n", row.round, rounds());
         fmt::print(streams.out, "{}", to_text(row));
@@ -172,10 +161,10 @@ class BenchCommand final : public Command {
             throw InputError(fmt::format("--seconds is {}; allowed: above 0, at most 3600", seconds_));
         require_within("--rounds", rounds_, 1, 1000);
         require_within("--repeat", launches_, 1);
-        require_within("--device", device_);
         require_within("--warmup", warm_up_);
         require_within("--workers", workers_);
         require_within("--timeout", timeout_);
+        target_.check();
         memory_.check();
         choice_.check();
     }
@@ -190,7 +179,7 @@ class BenchCommand final : public Command {
         options.of_case.target_flags = target.flags();
         options.of_case.cases_root = choice_.cases_root();
         options.of_case.memory_limit = memory_.asked_bytes();
-        options.of_case.arch_dir = arch_files_.folder();
+        options.of_case.arch_dir = target_.arch_files().folder();
         options.of_case.kernel_filter = choice_.kernel_filter();
         options.of_case.catalogue = fmt::format("{}", fmt::join(choice_.list(), " "));
         Json identity = run_identity(cases, target, options);
@@ -208,7 +197,7 @@ class BenchCommand final : public Command {
         store::RunRecord record = new_run(store::RunKind::bench, invocation);
         record.selection = fmt::format("{} seconds={}", choice_.words(), seconds_);
         record.machine = machine(target);
-        record.target = target_;
+        record.target = target_.name();
         record.arch = target.arch();
         record.driver = target.driver();
         if (const std::string kernels = target.kernel_build(); !kernels.empty())
@@ -238,7 +227,8 @@ class BenchCommand final : public Command {
     }
 
     void print_head(const harness::Target& target, std::size_t cases, const Streams& streams) const {
-        fmt::print(streams.out, "{} on target {}, kernels for {}\n", machine(target), target_, target.arch());
+        fmt::print(streams.out, "{} on target {}, kernels for {}\n", machine(target), target_.name(),
+                   target.arch());
         if (choice_.left_out() > 0)
             fmt::print(streams.out, "{} cases, and {} that expect a refusal, which takes no time\n", cases,
                        choice_.left_out());
@@ -247,8 +237,8 @@ class BenchCommand final : public Command {
 
     Json document(const std::vector<std::pair<std::size_t, BenchRow>>& rows, const harness::Target& target,
                   const harness::BenchEnd& end, const std::string& invocation) const {
-        Json json{{"schema_version", 1}, {"command", invocation},          {"machine", machine(target)},
-                  {"target", target_},   {"interrupted", end.interrupted}, {"rows", Json::array()}};
+        Json json{{"schema_version", 1},      {"command", invocation},          {"machine", machine(target)},
+                  {"target", target_.name()}, {"interrupted", end.interrupted}, {"rows", Json::array()}};
         for (const auto& [c, row] : rows) json["rows"].push_back(to_json(row));
         return json;
     }
@@ -302,13 +292,12 @@ class BenchCommand final : public Command {
     }
 
     BenchChoice choice_;
-    ArchFiles arch_files_;
-    std::string target_ = harness::target_names().front(), arch_, kernels_dir_, journal_, json_, csv_,
-                sweep_csv_, engine_json_;
+    TargetChoice target_;
+    std::string journal_, json_, csv_, sweep_csv_, engine_json_;
     OutputFormat format_ = OutputFormat::text;
     StoreOption store_;
     MemoryLimit memory_{MemoryLimit::Usual::machine};
-    std::optional<std::int64_t> device_, rounds_, warm_up_, launches_;
+    std::optional<std::int64_t> rounds_, warm_up_, launches_;
     std::int64_t workers_ = 1, timeout_ = 600;
     double seconds_ = 0.5;
     bool compile_only_ = false, always_ = false;

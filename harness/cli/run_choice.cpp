@@ -9,12 +9,7 @@
 
 namespace fmha::cli {
 void RunChoice::declare(OptionSet& options) {
-    options.choice("--target", target_, harness::target_names(), "Where kernels run");
-    options.option("--arch", arch_, "Architecture to plan for (default: gfx950, or the device's)");
-    arch_files_.declare(options);
-    options.option("--kernels-dir", kernels_dir_,
-                   "With --target hip: folder that `fmha build` filled (default: fmha-kernels)");
-    options.option("--device", device_, "With --target hip: number of the device (default: 0)");
+    target_.declare(options);
     options.choice("--kernels", kernels_, {"planned", "all"},
                    "The planned kernel, or every kernel that accepts the problem");
     options.option("--kernel", kernel_filter_,
@@ -41,7 +36,7 @@ void RunChoice::declare_devices(OptionSet& options) {
 void RunChoice::check(const CatalogueChoice* lists) const {
     require_within("--repeats", repeats_);
     require_within("--warmup", warm_up_);
-    require_within("--device", device_);
+    target_.check();
     require_within("--timeout", timeout_);
     memory_.check();
     const bool all = kernels_ == "all" || (lists != nullptr && lists->on());
@@ -51,19 +46,17 @@ void RunChoice::check(const CatalogueChoice* lists) const {
 }
 
 std::shared_ptr<const harness::Target> RunChoice::target(int jobs) const {
-    harness::TargetOptions options{arch_, kernels_dir_};
-    if (device_) options.device = static_cast<int>(*device_);
+    harness::TargetOptions options = target_.options();
     options.devices = devices_;
     options.jobs = jobs;
-    if (!arch_files_.folder().empty()) options.archs = arch_files_.load();
-    return harness::make_target(target_, options);
+    return harness::make_target(target_.name(), options);
 }
 
 harness::CaseRunOptions RunChoice::of_case(const harness::Target& target, int jobs) const {
     harness::CaseRunOptions run;
     run.arch = target.arch();
     run.target_flags = target.flags();
-    run.arch_dir = arch_files_.folder();
+    run.arch_dir = arch_files().folder();
     if (!run.arch_dir.empty()) run.archs = target.archs();
     // Threads that the worker processes leave free help each of them with the reference.
     run.reference_threads = system::threads_of_each(jobs);

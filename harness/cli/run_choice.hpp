@@ -1,9 +1,9 @@
 #pragma once
 
-#include "harness/cli/arch_files.hpp"
 #include "harness/cli/catalogue_choice.hpp"
 #include "harness/cli/memory_limit.hpp"
 #include "harness/cli/options.hpp"
+#include "harness/cli/target_choice.hpp"
 #include "harness/run/case_runner.hpp"
 #include "harness/run/targets.hpp"
 
@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace fmha::cli {
@@ -30,12 +29,12 @@ class RunChoice {
     /// Throws InputError for options that the target does not take.
     std::shared_ptr<const harness::Target> target(int jobs) const;
     harness::CaseRunOptions of_case(const harness::Target& target, int jobs) const;
-    const std::string& kernels_dir() const { return kernels_dir_; } ///< as it was given
+    const std::string& kernels_dir() const { return target_.kernels_dir(); } ///< as it was given
     const std::string& where() const { return where_; }
-    const std::string& target_name() const { return target_; }
-    const std::string& devices() const { return devices_; } ///< as they were given
-    const std::string& arch() const { return arch_; }       ///< as it was given
-    const ArchFiles& arch_files() const { return arch_files_; }
+    const std::string& target_name() const { return target_.name(); }
+    const std::string& devices() const { return devices_; }    ///< as they were given
+    const std::string& arch() const { return target_.arch(); } ///< as it was given
+    const ArchFiles& arch_files() const { return target_.arch_files(); }
     const std::string& kernels() const { return kernels_; }
     const std::string& kernel_filter() const { return kernel_filter_; }
     std::int64_t memory_limit() const { return memory_.bytes(); } ///< 0 = none
@@ -43,10 +42,8 @@ class RunChoice {
     std::chrono::seconds timeout() const;
 
   private:
-    ArchFiles arch_files_;
-    std::string root_, target_ = harness::target_names().front(), arch_, kernels_dir_, kernels_ = "planned",
-                       kernel_filter_, where_, devices_;
-    std::optional<std::int64_t> device_;
+    TargetChoice target_;
+    std::string root_, kernels_ = "planned", kernel_filter_, where_, devices_;
     std::int64_t repeats_ = 0, warm_up_ = 0, timeout_ = 600;
     MemoryLimit memory_;
 };
