@@ -76,17 +76,16 @@ class HipTarget final : public Target {
     }
     StageKernel make(const KernelConfig& config) const override {
         if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-        StageKernel candidate;
-        candidate.numerics = hip_target::numerics_of(config);
+        StageKernel kernel;
+        kernel.numerics = hip_target::numerics_of(config);
         Session& device = session();
         try {
-            candidate.instance =
-                device.library.load(config, catalog::name_of(catalog::RuleSet::house, config));
-            candidate.launcher = device.stage;
+            kernel.instance = device.library.load(config, catalog::name_of(catalog::RuleSet::house, config));
+            kernel.launcher = device.stage;
         } catch (const KernelNotBuilt& error) {
-            candidate.not_built = error.what();
+            kernel.not_built = error.what();
         }
-        return candidate;
+        return kernel;
     }
     bool spent() const override { return session_ && session_->stage->lost(); }
 
@@ -178,32 +177,34 @@ Json seen_here(const TargetOptions& options) {
     return all;
 }
 
+/// Why the process that looks for devices has none to tell of.
+std::string why_none(const TaskEnd& end) {
+    if (end.kind == TaskEnd::Kind::bad_input) return end.answer;
+    if (end.kind == TaskEnd::Kind::timed_out)
+        return fmt::format("the driver does not answer: the process that looks for a device is {}",
+                           end.answer);
+    return fmt::format("the process that looked for a device was {}", end.answer);
+}
+
 /// The devices of a run. A runtime that is in use does not survive a fork, and workers are forked from this process.
 std::vector<Sighting> look_at_devices(const TargetOptions& options) {
     if (!options.devices.empty()) static_cast<void>(parse_devices(options.devices));
-    const auto look = [&](std::size_t) -> std::string {
+    const auto look = [&](std::size_t) {
         try {
             return seen_here(options).dump();
         } catch (const Error& error) {
-            return fmt::format("-{}", error.what());
+            throw InputError(error.what()); // the sentence as it is
         }
     };
-    std::string seen;
+    std::vector<Sighting> sightings;
     run_isolated(1, {.task_timeout = options.device_patience}, look, [&](std::size_t, const TaskEnd& end) {
-        if (end.kind == TaskEnd::Kind::done)
-            seen = end.answer;
-        else if (end.kind == TaskEnd::Kind::timed_out)
-            seen = fmt::format("-the driver does not answer: the process that looks for a device is {}",
-                               end.answer);
-        else
-            seen = fmt::format("-the process that looked for a device was {}", end.answer);
+        if (end.kind != TaskEnd::Kind::done) throw InputError(fmt::format("--target hip: {}", why_none(end)));
+        for (const Json& one : Json::parse(end.answer))
+            sightings.push_back({one.at("number").get<int>(), one.at("arch").get<std::string>(),
+                                 one.at("driver").get<std::string>(),
+                                 one.at("description").get<std::string>()});
         return true;
     });
-    if (seen.front() == '-') throw InputError(fmt::format("--target hip: {}", seen.substr(1)));
-    std::vector<Sighting> sightings;
-    for (const Json& one : Json::parse(seen))
-        sightings.push_back({one.at("number").get<int>(), one.at("arch").get<std::string>(),
-                             one.at("driver").get<std::string>(), one.at("description").get<std::string>()});
     return sightings;
 }
 
