@@ -1,7 +1,10 @@
 #include "harness/cases/load.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 namespace fmha::harness {
 namespace {
@@ -51,12 +54,15 @@ std::vector<std::uint64_t> balanced_shards(const std::vector<Case>& cases, std::
     // The longest first, each to the shard that has least: within 4/3 of the best (Graham, 1969).
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return costs[a] > costs[b]; });
-    std::vector<double> load(count, 0.0);
+    using Load = std::pair<double, std::uint64_t>; // and the shard that has it
+    std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
+    for (std::uint64_t shard = 1; shard <= count; ++shard) loads.emplace(0.0, shard);
     std::vector<std::uint64_t> shards(cases.size());
     for (const std::size_t i : order) {
-        const auto least = std::min_element(load.begin(), load.end());
-        *least += costs[i];
-        shards[i] = static_cast<std::uint64_t>(least - load.begin()) + 1;
+        const auto [load, shard] = loads.top();
+        loads.pop();
+        loads.emplace(load + costs[i], shard);
+        shards[i] = shard;
     }
     return shards;
 }

@@ -220,8 +220,10 @@ Shard parse_shard(std::string_view text) {
         return error == std::errc{} && end == digits.data() + digits.size();
     };
     if (slash == std::string_view::npos || !number(text.substr(0, slash), shard.index) ||
-        !number(text.substr(slash + 1), shard.count) || shard.index < 1 || shard.index > shard.count)
-        throw InputError(fmt::format("--shard: \"{}\" is not allowed; expected i/n with 1 <= i <= n", text));
+        !number(text.substr(slash + 1), shard.count) || shard.index < 1 || shard.index > shard.count ||
+        shard.count > most_shards)
+        throw InputError(fmt::format("--shard: \"{}\" is not allowed; expected i/n with 1 <= i <= n <= {}",
+                                     text, most_shards));
     return shard;
 }
 

@@ -52,7 +52,10 @@ std::vector<std::string> left_out(const std::vector<std::string>& arguments, con
 /// One case by its printed name.
 Case load_case(std::string_view name, const std::filesystem::path& root);
 
-/// "i/n" with 1 ≤ i ≤ n; InputError otherwise.
+/// More than anybody has machines for; fmha merge joins as many.
+inline constexpr std::uint64_t most_shards = 1'000'000;
+
+/// "i/n" with 1 ≤ i ≤ n ≤ most_shards; InputError otherwise.
 Shard parse_shard(std::string_view text);
 
 /// The shard, from 1 to `count`, of each case, so that all shards take about equally long. `seconds` are known times by

@@ -90,9 +90,11 @@ TEST_F(MalformedOnDisk, NamesAndPaths) {
               root_.string() + "/none.json: No such file or directory");
     EXPECT_EQ(complaint([&] { CaseFile::read(root_ / "fwd", "fwd"); }),
               root_.string() + "/fwd: is a folder, not a file");
-    for (const auto* text : {"", "3", "0/4", "5/4", "1/0", "-1/4", "1/4x", "a/b"})
-        EXPECT_EQ(complaint([&] { parse_shard(text); }),
-                  fmt::format("--shard: \"{}\" is not allowed; expected i/n with 1 <= i <= n", text));
+    for (const auto* text :
+         {"", "3", "0/4", "5/4", "1/0", "-1/4", "1/4x", "a/b", "1/1000001", "2/18446744073709551615"})
+        EXPECT_EQ(
+            complaint([&] { parse_shard(text); }),
+            fmt::format("--shard: \"{}\" is not allowed; expected i/n with 1 <= i <= n <= 1000000", text));
 }
 
 TEST_F(MalformedOnDisk, ShapeMatrices) {
