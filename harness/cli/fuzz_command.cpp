@@ -84,12 +84,14 @@ class FuzzCommand final : public Command {
         progress.clear();
         const double seconds = watch.seconds();
         make_smaller(red, *source, options, interrupt, streams);
-        const std::string_view verdict = counts.red > 0          ? "RED"
-                                         : interrupt.requested() ? "RED: interrupted"
-                                         : counts.executed == 0  ? "RED: nothing was executed"
-                                                                 : "GREEN";
+        const bool interrupted = interrupt.requested();
+        const bool green = counts.red == 0 && !interrupted && counts.executed > 0;
+        const std::string_view verdict = green            ? "GREEN"
+                                         : counts.red > 0 ? "RED"
+                                         : interrupted    ? "RED: interrupted"
+                                                          : "RED: nothing was executed";
         print_counts(counts, verdict, seconds, streams);
-        return verdict == "GREEN" ? all_well : check_failed;
+        return green ? all_well : check_failed;
     }
 
   private:
