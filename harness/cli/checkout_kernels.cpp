@@ -14,7 +14,6 @@
 #include "reference/kernel_numerics.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <functional>
@@ -138,17 +137,14 @@ std::string CheckoutKernels::cannot(const Case& c) {
     return {};
 }
 
-void CheckoutKernels::keep_files(const Case& c, CaseData& data, const char* side) const {
-    if (keep_.empty()) return;
+std::optional<fs::path> CheckoutKernels::kept_folder(const Case& c, const char* side) const {
+    if (keep_.empty()) return std::nullopt;
     std::string name = c.id;
     for (char& letter : name)
         if (letter == '/') letter = ' ';
-    const fs::path folder = fs::path(keep_) / name / side;
+    fs::path folder = fs::path(keep_) / name / side;
     fs::create_directories(folder);
-    if (std::string_view(side) == "inputs")
-        harness::write_inputs(folder, data.tensors());
-    else
-        harness::write_outputs(folder, data.tensors());
+    return folder;
 }
 
 void CheckoutKernels::call(Beside& beside, const Case& c, CaseData& data, const std::string& arch) const {
@@ -181,7 +177,7 @@ CheckoutKernels::Beside CheckoutKernels::run(const Case& given, const harness::K
     const Fp8Flavour flavour = fp8_flavour(options.arch);
     const auto data = family.allocate(c, flavour);
     const auto expectation = data->expectation(options.reference_threads);
-    keep_files(c, *data, "inputs");
+    if (const auto folder = kept_folder(c, "inputs")) harness::write_inputs(*folder, data->tensors());
     Beside beside;
     call(beside, c, *data, options.arch);
     const parity::Verdict ended = beside.theirs.verdict;
@@ -192,7 +188,7 @@ CheckoutKernels::Beside CheckoutKernels::run(const Case& given, const harness::K
         beside.theirs.verdict = parity::Verdict::wrong;
         if (beside.theirs.sentence.empty()) beside.theirs.sentence = judged.message;
     }
-    keep_files(c, *data, "theirs");
+    if (const auto folder = kept_folder(c, "theirs")) harness::write_outputs(*folder, data->tensors());
     if (ours == nullptr) return beside;
 
     const std::vector<Outputs> theirs = harness::exchanged_outputs(c, *data);
@@ -201,7 +197,7 @@ CheckoutKernels::Beside CheckoutKernels::run(const Case& given, const harness::K
         harness::planned_candidate(*ours, family, c, harness::to_problem(c, options.arch));
     harness::Execution execution(*data, {}, candidate);
     const std::vector<Outputs> own = execution.first();
-    keep_files(c, *data, "ours");
+    if (const auto folder = kept_folder(c, "ours")) harness::write_outputs(*folder, data->tensors());
     for (std::size_t stage = 0; stage < stages.size(); ++stage)
         for (const Outputs::Tensor& tensor : theirs[stage].tensors()) {
             const Outputs::Tensor* const counterpart = find(own, tensor.name());

@@ -6,6 +6,8 @@
 #include "parity/side_by_side/tile_example.hpp"
 
 #include <chrono>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +38,8 @@ class CheckoutKernels {
   private:
     /// Makes the call on the memory of `data`, which has the results afterwards if it ended well.
     void call(Beside& beside, const harness::Case& c, harness::CaseData& data, const std::string& arch) const;
-    void keep_files(const harness::Case& c, harness::CaseData& data, const char* side) const;
+    /// The folder for the files of one side of a case, made if it is not there; nullopt where none are kept.
+    std::optional<std::filesystem::path> kept_folder(const harness::Case& c, const char* side) const;
 
     std::string folder_;
     std::chrono::seconds limit_;
