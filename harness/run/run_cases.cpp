@@ -33,11 +33,18 @@ class CaseRun {
         for (const std::size_t i : open_) {
             if (over() || interrupt_.requested()) return;
             report_progress(i);
+            std::vector<CaseResult> results;
+            TaskEnd end;
             try {
-                settle(i, on_device(0, run_case(cases_[i], source_, of_case(0))));
+                results = run_case(cases_[i], source_, of_case(0));
             } catch (...) {
-                settle_end(i, end_of_exception());
+                end = end_of_exception();
             }
+            // Not within the try: what a listener throws is no end of the case.
+            if (end.kind == TaskEnd::Kind::done)
+                settle(i, on_device(0, std::move(results)));
+            else
+                settle_end(i, end);
             // Nothing can do it while the next case runs, however long that takes.
             if (journal_ != nullptr) journal_->synchronise();
         }

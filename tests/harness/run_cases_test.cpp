@@ -97,6 +97,20 @@ TEST_P(InProcessAndInWorkers, AnExceptionIsACrashOfItsCase) {
     EXPECT_THAT(results[1].message, HasSubstr("no luck"));
 }
 
+TEST_P(InProcessAndInWorkers, WhatAListenerThrowsIsNoCrashOfTheCase) {
+    int told = 0;
+    RunOptions options{.jobs = GetParam()};
+    options.on_results = [&](const std::string&, std::span<const CaseResult>) {
+        if (++told == 1) throw std::runtime_error("of the listener");
+    };
+    EXPECT_THAT(
+        [&] {
+            run(cases_with({20, 30}), FittingHostKernel(), options);
+        },
+        testing::ThrowsMessage<std::runtime_error>("of the listener"));
+    EXPECT_EQ(told, 1);
+}
+
 TEST_P(InProcessAndInWorkers, WhatFindsNoMemoryIsNotRunAndTriedAgain) {
     const system::TemporaryDirectory folder;
     const auto cases = cases_with({20, 30, 40});
