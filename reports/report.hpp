@@ -37,6 +37,9 @@ std::string junit(const Report& report);
 /// external file is referenced and no other script than its own can run; it follows the reader's light or dark preference.
 std::string html(const Report& report);
 
+/// The word with which the text about a red result begins: "TIMED OUT".
+std::string heading(harness::Outcome outcome);
+
 /// The text for a person about one result that is not green: gate, worst element, ten worst, row pattern,
 /// command.
 std::string failure_text(const harness::CaseResult& result);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <map>
 #include <utility>
 
@@ -12,10 +13,7 @@ namespace fmha::reports {
 namespace {
 
 std::string title_of(const harness::CaseResult& result) {
-    std::string outcome(to_string(result.outcome));
-    for (char& c : outcome)
-        c = c == '_' ? ' ' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return fmt::format("{} {}\n", outcome, visible_line(result.name));
+    return fmt::format("{} {}\n", heading(result.outcome), visible_line(result.name));
 }
 
 std::string why_of(const harness::CaseResult& result) {
@@ -55,6 +53,12 @@ std::string repetition_of(const harness::CaseResult& result) {
 }
 
 } // namespace
+
+std::string heading(harness::Outcome outcome) {
+    std::string words = harness::words_of(outcome);
+    for (char& c : words) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return words;
+}
 
 std::string failure_words(const harness::CaseResult& result) {
     return visible(facts_of(result) + repetition_of(result));

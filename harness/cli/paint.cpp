@@ -1,27 +1,28 @@
 #include "harness/cli/paint.hpp"
 
+#include "reports/report.hpp"
+
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <utility>
+#include <vector>
 
 namespace fmha::cli {
 namespace {
 
 constexpr std::string_view red = "31;1", green = "32;1", bold = "1", plain = "0";
 
-/// The first word of a line, and its colour.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> words{{{"FAILED", red},
-                                                                              {"MISTRUSTED", red},
-                                                                              {"CRASHED", red},
-                                                                              {"TIMED OUT", red},
-                                                                              {"REFUSED UNEXPECTEDLY", red},
-                                                                              {"PASSED UNEXPECTEDLY", red},
-                                                                              {"RED", red},
-                                                                              {"GREEN", green},
-                                                                              {"SMALLER", bold}}};
+/// The beginnings of lines that are painted, and their colours.
+std::vector<std::pair<std::string, std::string_view>> painted_words() {
+    std::vector<std::pair<std::string, std::string_view>> words{
+        {"RED", red}, {"GREEN", green}, {"SMALLER", bold}};
+    for (const auto& [outcome, name] : EnumTable<harness::Outcome>::names)
+        if (!harness::is_green(outcome)) words.emplace_back(reports::heading(outcome), red);
+    return words;
+}
 
 std::string painted_line(std::string_view line) {
+    static const auto words = painted_words();
     for (const auto& [word, colour] : words)
         if (line.starts_with(word) &&
             (line.size() == word.size() || line[word.size()] == ' ' || line[word.size()] == ':'))

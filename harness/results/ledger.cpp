@@ -54,15 +54,12 @@ bool Ledger::red() const {
 
 std::string Ledger::text() const {
     std::string line = fmt::format("{} asked", asked_);
-    for (const auto& [outcome, name] : EnumTable<Outcome>::names) {
+    for (const auto& [outcome, unused] : EnumTable<Outcome>::names) {
         // The rare outcomes appear only when they happened.
         const bool always = outcome == Outcome::passed || outcome == Outcome::failed ||
                             outcome == Outcome::refused_as_predicted || outcome == Outcome::not_run;
         if (!always && count(outcome) == 0) continue;
-        std::string words(name);
-        for (char& c : words)
-            if (c == '_') c = ' ';
-        line += fmt::format("   {} {}", count(outcome), words);
+        line += fmt::format("   {} {}", count(outcome), words_of(outcome));
     }
     line += '\n';
     for (const auto& [reason, results] : reasons_)

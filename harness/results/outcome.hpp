@@ -2,8 +2,10 @@
 
 #include "dispatcher/types/enums.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace fmha::harness {
 
@@ -116,3 +118,14 @@ struct EnumTable<harness::BenchOutcome> {
 };
 
 } // namespace fmha
+
+namespace fmha::harness {
+
+/// "refused as predicted".
+inline std::string words_of(Outcome outcome) {
+    std::string words(to_string(outcome));
+    std::ranges::replace(words, '_', ' ');
+    return words;
+}
+
+} // namespace fmha::harness
