@@ -220,12 +220,26 @@ const Waiver* forbidden(const CaseRunOptions& options, const Case& c, const std:
     return options.waivers == nullptr ? nullptr : options.waivers->forbids(c.id, kernels);
 }
 
-CaseResult not_built_result(const CaseResult& blank, const Case& c, const Candidate& candidate,
-                            const CaseRunOptions& options) {
-    CaseResult result = of_candidate(blank, c, candidate, options);
-    result.not_run_reason = NotRunReason::not_built;
-    result.message = candidate.not_built()->not_built;
-    return result;
+/// Takes the candidates that are not launched, because of --waivers or because a kernel is not built, out of `candidates`; their
+/// results.
+std::vector<CaseResult> set_aside(std::vector<Candidate>& candidates, const CaseResult& blank, const Case& c,
+                                  const CaseRunOptions& options) {
+    std::vector<CaseResult> results;
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+        const Waiver* waiver = forbidden(options, c, candidate.name());
+        if (waiver != nullptr)
+            results.push_back(waived_result(of_candidate(blank, c, candidate, options), *waiver));
+        return waiver != nullptr;
+    });
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+        const StageKernel* missing = candidate.not_built();
+        if (missing == nullptr) return false;
+        results.push_back(of_candidate(blank, c, candidate, options));
+        results.back().not_run_reason = NotRunReason::not_built;
+        results.back().message = missing->not_built;
+        return true;
+    });
+    return results;
 }
 
 /// The kernels to run; nullopt when `result` has its outcome already, because there are none.
@@ -339,17 +353,7 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
     if (const Waiver* waiver = forbidden(options, c, "")) return {waived_result(blank, *waiver)};
     auto candidates = candidates_of(blank, family, c, source, options);
     if (!candidates) return only_blank();
-    std::vector<CaseResult> results;
-    std::erase_if(*candidates, [&](const Candidate& candidate) {
-        const Waiver* waiver = forbidden(options, c, candidate.name());
-        if (waiver != nullptr)
-            results.push_back(waived_result(of_candidate(blank, c, candidate, options), *waiver));
-        return waiver != nullptr;
-    });
-    const auto not_built = [](const Candidate& candidate) { return candidate.not_built() != nullptr; };
-    for (const Candidate& candidate : *candidates)
-        if (not_built(candidate)) results.push_back(not_built_result(blank, c, candidate, options));
-    std::erase_if(*candidates, not_built);
+    std::vector<CaseResult> results = set_aside(*candidates, blank, c, options);
     if (candidates->empty()) return results;
 
     const Fp8Flavour flavour = fp8_flavour(options.arch);
