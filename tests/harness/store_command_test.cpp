@@ -140,8 +140,8 @@ TEST(StoreOption, AFileThatCannotBeWrittenTakesNoRunAway) {
     EXPECT_THAT(parity.err, HasSubstr("cannot be written: No space left on device"));
     EXPECT_TRUE(std::filesystem::exists(folder / "report/parity.html"));
     const auto runs = Store(file, Access::read).runs();
-    ASSERT_EQ(runs.size(), 2U);
     for (const auto& run : runs) EXPECT_EQ(run.verdict, "green") << to_string(run.kind);
+    EXPECT_EQ(runs.size(), 2U);
 }
 
 TEST(StoreOption, KeepsTimesOfRoundsAndCounts) {
