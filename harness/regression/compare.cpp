@@ -307,9 +307,10 @@ class Comparison {
                        fmt::format("{} {}", value, old.unit), fmt::format("{:+}", value - old.value),
                        static_cast<double>(value)});
         }
+        std::set<std::string_view> was;
+        for (const auto& old : before) was.insert(old.subject);
         for (const auto& count : after)
-            if (std::none_of(before.begin(), before.end(),
-                             [&](const auto& old) { return old.subject == count.subject; }))
+            if (!was.contains(count.subject))
                 found({Kind::count, family_of_count(count.subject), "", count.subject, "not there",
                        fmt::format("{} {}", count.value, count.unit), "", static_cast<double>(count.value)});
     }
