@@ -27,6 +27,8 @@ int main(int argc, char** argv) {
         occupy_closed_streams();
         // A file that grows beyond `ulimit -f` is one that cannot be written, with a sentence, and no reason to die.
         std::signal(SIGXFSZ, SIG_IGN);
+        // A caller that ignores its children passes that on, and the system then tells nobody how a child ended.
+        std::signal(SIGCHLD, SIG_DFL);
         const std::vector<std::string> arguments(argv + 1, argv + argc);
         const int code = fmha::cli::run_command_line(
             arguments, fmha::cli::all_commands(),

@@ -1,0 +1,2 @@
+def filter_config(c):
+    return True
