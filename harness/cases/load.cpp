@@ -4,10 +4,10 @@
 #include "harness/cases/case_name.hpp"
 #include "harness/cases/check_form.hpp"
 #include "harness/cases/shape_matrix.hpp"
+#include "harness/cases/utf8.hpp"
 
 #include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/error.hpp"
-#include "dispatcher/types/json.hpp"
 
 #include <fmt/format.h>
 
@@ -36,8 +36,7 @@ std::string stem_of(const fs::path& path, const fs::path& root) {
 
 /// Throws InputError for a name that journals, stores and reports cannot keep: they would make two cases one, and find neither again.
 void require_utf8(const fs::path& path, const std::string& stem) {
-    if (Json::parse(Json(stem).dump()) != Json(stem))
-        throw InputError(fmt::format("{}: is not UTF-8; names of cases are", path.string()));
+    if (!is_utf8(stem)) throw InputError(fmt::format("{}: is not UTF-8; names of cases are", path.string()));
 }
 
 CaseFile read_file(const fs::path& path, const fs::path& root) {

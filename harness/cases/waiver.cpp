@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/error.hpp"
+#include "harness/cases/utf8.hpp"
 #include "harness/cases/yaml_document.hpp"
 
 #include <fmt/format.h>
@@ -62,6 +63,15 @@ std::string one_line(const std::string& text) {
     }
     while (line.ends_with(' ')) line.pop_back();
     return line;
+}
+
+/// Throws InputError for a line that a journal could not keep: the run would not know its own file again.
+void require_utf8_lines(std::string_view text, const std::string& file) {
+    for (std::size_t number = 1; !text.empty(); ++number) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        if (!is_utf8(line)) throw InputError(fmt::format("{}: line {}: is not UTF-8", file, number));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+    }
 }
 
 /// Reads one entry.
@@ -161,6 +171,7 @@ class EntryReader {
 
 std::vector<Waiver> read_waivers(const std::string& text, const std::string& file,
                                  std::span<const std::string> archs, std::span<const std::string> targets) {
+    require_utf8_lines(text, file);
     YAML::Node document;
     try {
         document = one_document(text, file);

@@ -156,6 +156,8 @@ TEST(WaiverFile, NamesALineThatIsNoEntry) {
     EXPECT_EQ(refusal(entry_with("cases", "a") + "---\n[]\n"),
               "known.yaml: has more than one document; allowed: one");
     EXPECT_THAT(refusal("- cases: [fwd"), StartsWith("known.yaml: not valid YAML: "));
+    EXPECT_EQ(refusal(entry_with("reason", "na\xEFve")), "known.yaml: line 4: is not UTF-8");
+    EXPECT_EQ(refusal("# Gr\xC3\xBC\xC3\x9F\x65\n# \xFC"), "known.yaml: line 2: is not UTF-8");
 }
 
 } // namespace
