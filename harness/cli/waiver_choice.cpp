@@ -23,6 +23,25 @@ bool means_one(const Waiver& waiver, const std::vector<Case>& cases) {
     return std::ranges::any_of(cases, [&](const Case& c) { return harness::means_case(waiver.cases, c.id); });
 }
 
+/// How reports print the case, file or folder that a command line calls `text`; "" for what is none.
+std::string printed_name(const std::string& text, CaseChoice& choice) {
+    try {
+        const auto cases = choice.at_every_tier({text});
+        const std::string& first = cases.front().id;
+        if (cases.size() == 1 && text.find_first_of("[@") != std::string::npos) return first;
+        for (auto end = first.find_first_of("[@"); end != std::string::npos;
+             end = first.rfind('/', end - 1)) {
+            const std::string shared = first.substr(0, end);
+            if (std::ranges::all_of(cases, [&](const Case& c) { return harness::means_case(shared, c.id); }))
+                return shared;
+            if (end == 0) break;
+        }
+    } catch (const InputError&) {
+        // It is no such name.
+    }
+    return {};
+}
+
 /// "entry" or "entries" behind a number.
 std::string so_many_entries(std::size_t number) {
     return fmt::format("{} {}", number, number == 1 ? "entry" : "entries");
@@ -57,6 +76,10 @@ void WaiverChoice::read(const harness::Target& target, const std::vector<Case>& 
         if (means_one(waiver, asked)) continue;
         if (catalogue || can_be_asked(waiver, cases))
             of_others_.push_back(waiver.place.substr(file_.size() + 2));
+        else if (const std::string printed = printed_name(waiver.cases, cases); !printed.empty())
+            objections_.push_back(
+                fmt::format("{}: cases: \"{}\" is not how reports print these cases; write \"{}\"",
+                            waiver.place, waiver.cases, printed));
         else
             objections_.push_back(
                 fmt::format("{}: cases: \"{}\" is no name of any case of any tier; delete the "

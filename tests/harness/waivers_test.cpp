@@ -194,6 +194,25 @@ TEST_F(WaiverRun, AnEntryThatNoCaseCanMatchIsRed) {
 }
 
 // Of a case file, of another tier, as somebody would write it on a command line, of a shape matrix and of a list.
+TEST_F(WaiverRun, ANameThatOnlyACommandLineKnowsIsRedAndToldAsReportsPrintIt) {
+    const std::vector<std::pair<std::string, std::string>> names{
+        {"fwd/faults.json", "fwd/faults"},
+        {"./fwd/faults", "fwd/faults"},
+        {"bwd/", "bwd"},
+        {"fwd/plain[batch=1,mask=t]@1", "fwd/plain[mask=t]@1"},
+        {"fwd/ragged_tail[seqlen_k=129,dtype=fp16]@3",
+         "fwd/ragged_tail[hdim=128,dtype=fp16,seqlen_k=129,mask=0]@3"}};
+    std::string text = entry(bad);
+    for (const auto& [written, printed] : names) text += entry(written);
+    const Ran ran = verify(text);
+    EXPECT_EQ(ran.code, 1) << ran.out;
+    std::size_t line = 1;
+    for (const auto& [written, printed] : names)
+        EXPECT_THAT(ran.out, HasSubstr(fmt::format("RED: {}: line {}: cases: \"{}\" is not how reports print "
+                                                   "these cases; write \"{}\"\n",
+                                                   folder_ / "known.yaml", ++line, written, printed)));
+}
+
 TEST_F(WaiverRun, AnEntryOfCasesThatWereNotAskedIsReported) {
     for (const std::string elsewhere :
          {"bwd/masks", "bwd", "fwd/flash_long", "fwd/plain[seqlen_k=2,mask=t]@1", "*", FMHA_SMALL_MATRIX,
