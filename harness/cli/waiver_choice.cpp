@@ -5,6 +5,7 @@
 #include "harness/cases/shape_matrix.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/today.hpp"
+#include "harness/results/merge.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,8 +17,6 @@ namespace {
 
 using harness::Case;
 using harness::Waiver;
-
-constexpr const char* red_key = "waivers_red";
 
 bool means_one(const Waiver& waiver, const std::vector<Case>& cases) {
     return std::ranges::any_of(cases, [&](const Case& c) { return harness::means_case(waiver.cases, c.id); });
@@ -108,7 +107,7 @@ bool WaiverChoice::can_be_asked(const Waiver& waiver, CaseChoice& cases) {
 void WaiverChoice::identify(Json& identity) const {
     if (file_.empty()) return;
     identity["waivers_sha256"] = sha256_;
-    if (!objections_.empty()) identity[red_key] = objections_;
+    if (!objections_.empty()) identity[harness::objections_key] = objections_;
 }
 
 std::vector<std::string> WaiverChoice::unused(const std::vector<Case>& cases,
@@ -132,8 +131,8 @@ std::vector<std::string> WaiverChoice::unused(const std::vector<Case>& cases,
 }
 
 std::vector<std::string> waiver_objections(const Json& identity) {
-    if (!identity.contains(red_key)) return {};
-    return identity.at(red_key).get<std::vector<std::string>>();
+    if (!identity.contains(harness::objections_key)) return {};
+    return identity.at(harness::objections_key).get<std::vector<std::string>>();
 }
 
 } // namespace fmha::cli

@@ -27,7 +27,7 @@ constexpr const char* selection_key = "selection";
 Json deciding(const Json& header) {
     Json rest = Json::object();
     for (const auto& [key, value] : header.items())
-        if (key != run_key && key != selection_key) rest[key] = value;
+        if (key != run_key && key != selection_key && key != objections_key) rest[key] = value;
     return rest;
 }
 

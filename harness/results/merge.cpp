@@ -108,11 +108,30 @@ void check_each_once(const Part& part) {
                                          result.kernel.empty() ? "" : " of kernel " + result.kernel));
 }
 
+/// Of the whole run, without what tells no two runs apart.
+Json shared_by_shards(const Json& of_shard) {
+    const Json whole = whole_identity(of_shard);
+    Json rest = Json::object();
+    for (const auto& [key, value] : whole.items())
+        if (key != objections_key) rest[key] = value;
+    return rest;
+}
+
+/// Those of every part, each once.
+std::vector<std::string> objections_of(const std::vector<Part>& parts) {
+    std::vector<std::string> all;
+    for (const Part& part : parts)
+        for (std::string& one : member(part, objections_key, std::vector<std::string>()))
+            if (std::ranges::find(all, one) == all.end()) all.push_back(std::move(one));
+    return all;
+}
+
 /// What the files hold, by shard and run; all must be of the run of the first.
-ShardRuns shard_runs(std::vector<Part>& parts, const Json& whole) {
+ShardRuns shard_runs(std::vector<Part>& parts) {
     ShardRuns shards;
+    const Json whole = shared_by_shards(parts.front().identity);
     for (Part& part : parts) {
-        const Json identity = whole_identity(part.identity);
+        const Json identity = shared_by_shards(part.identity);
         if (identity != whole)
             throw InputError(fmt::format("{}: belongs to another run than {}: {}", part.file,
                                          parts.front().file, identity_differences(whole, identity)));
@@ -164,7 +183,9 @@ Merged merge(std::vector<Part> parts) {
         throw InputError("there is nothing to merge: name the reports, journals or stores of the shards");
     Merged merged;
     merged.identity = whole_identity(parts.front().identity);
-    ShardRuns shards = shard_runs(parts, merged.identity);
+    if (const auto objections = objections_of(parts); !objections.empty())
+        merged.identity[objections_key] = objections;
+    ShardRuns shards = shard_runs(parts);
     const auto count = member(parts.front(), "shards", std::uint64_t{1});
     if (count < 1 || count > most_shards)
         throw InputError(fmt::format("{}: says that its run has {} shards; allowed: 1 to {}",

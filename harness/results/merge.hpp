@@ -24,6 +24,10 @@ struct Merged {
     std::vector<std::string> runs;     ///< ids of the shards' runs, sorted
 };
 
+/// The member of an identity with what makes a run red beside its results, a sentence each. Some follow from the day, so they tell no two
+/// runs apart.
+inline constexpr const char* objections_key = "waivers_red";
+
 /// Joins parts of one run: several files of one shard (its journal and its report) count once. Shards and cases that are missing, and
 /// cases that were run twice, are problems. Throws InputError when there is no part, or when two are of different runs: the members
 /// of their identities that differ.

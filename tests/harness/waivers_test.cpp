@@ -257,6 +257,38 @@ TEST_F(WaiverRun, IsContinuedWithTheSameFileOnly) {
 }
 
 TEST_F(WaiverRun, ShardsAreJoinedWithWhatTheirFileSays) {
+// What an entry objects to follows from the day, and a run may pass midnight.
+TEST_F(WaiverRun, AnEntryThatExpiresMeanwhileMakesNoOtherRunOfIt) {
+    const std::string text = entry(bad, "failed", ", expires: 2020-01-31");
+    const std::string journal = folder_ / "run.jsonl";
+    const auto before_that_day = [&](const std::string& file) {
+        std::string content = system::read_file(file);
+        const auto begin = content.find(",\"waivers_red\":["), end = content.find("]", begin);
+        ASSERT_NE(begin, std::string::npos) << content.substr(0, 2000);
+        system::write_file(file, content.erase(begin, end + 1 - begin));
+    };
+    verify(text, {"--journal", journal});
+    before_that_day(journal);
+    const Ran again = verify(text, {"--journal", journal});
+    EXPECT_EQ(again.code, 1) << again.err;
+    EXPECT_THAT(again.out, HasSubstr("continued: 2 cases had finished in earlier processes"));
+    EXPECT_THAT(again.out, HasSubstr("the entry has expired on 2020-01-31"));
+
+    const std::vector<std::string> shards{folder_ / "1.jsonl", folder_ / "2.jsonl"};
+    verify(text, {"--shard", "1/2", "--journal", shards[0]});
+    verify(text, {"--shard", "2/2", "--journal", shards[1]});
+    before_that_day(shards[0]);
+    const std::string joined = folder_ / "all.db";
+    for (const auto& files : {std::vector{shards[0], shards[1]}, {shards[1], shards[0]}, {joined}}) {
+        std::vector<std::string> command{"merge"};
+        command.insert(command.end(), files.begin(), files.end());
+        if (files.size() > 1) command.insert(command.end(), {"--store", joined});
+        const Ran merged = test::run(command);
+        EXPECT_EQ(merged.code, 1) << merged.err;
+        EXPECT_THAT(merged.out, HasSubstr("known.yaml: line 1: the entry has expired on 2020-01-31"));
+    }
+}
+
     const auto shards = [&](const std::string& text) {
         verify(text, {"--shard", "1/2", "--json", folder_ / "1.json"});
         verify(text, {"--shard", "2/2", "--store", folder_ / "2.db"});
