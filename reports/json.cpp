@@ -8,7 +8,8 @@ std::string json(const Report& report) {
     Json ledger{{"asked", report.ledger.asked()},
                 {"executed", report.ledger.executed()},
                 {"kernels", report.ledger.distinct_kernels()},
-                {"green", report.ledger.green()}};
+                {"green", report.ledger.green()},
+                {"verdict", report.ledger.verdict()}};
     for (const auto& [outcome, name] : EnumTable<harness::Outcome>::names)
         ledger[std::string(name)] = report.ledger.count(outcome);
     auto results = Json::array();
