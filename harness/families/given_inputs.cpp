@@ -87,16 +87,21 @@ void each_earlier_key(const reference::AttentionArgs& cache, std::int64_t append
     }
 }
 
-/// L-5 for the keys of a cache.
-void refuse_nan_keys(const std::filesystem::path& folder, const reference::AttentionArgs& cache,
-                     std::int64_t appended) {
+/// L-5 for the keys of a cache: nothing is NaN, and scores are finite.
+void check_values_of_keys(const std::filesystem::path& folder, const reference::AttentionArgs& cache,
+                          std::int64_t appended) {
     for (const reference::KvSide side : {reference::KvSide::key, reference::KvSide::value}) {
         const bool keys = side == reference::KvSide::key;
         const TensorView& view = keys ? cache.k : cache.v;
         each_earlier_key(cache, appended, side, [&](std::int64_t at, const auto& description) {
-            if (std::isnan(reference::decode(view.type, load_code(view.data, view.type, at))))
-                throw InputError(fmt::format("{}: {} is NaN; logical inputs must not be (L-5)",
-                                             (folder / (keys ? "k.npy" : "v.npy")).string(), description()));
+            const double value = reference::decode(view.type, load_code(view.data, view.type, at));
+            const auto refuse = [&](std::string_view what) {
+                throw InputError(fmt::format("{}: {} is {} (L-5)",
+                                             (folder / (keys ? "k.npy" : "v.npy")).string(), description(),
+                                             what));
+            };
+            if (std::isnan(value)) refuse("NaN; logical inputs must not be");
+            if (keys && std::isinf(value)) refuse(fmt::format("{}; scores must be finite", value));
         });
     }
 }
@@ -171,7 +176,7 @@ GivenInputs read_given_inputs(const std::filesystem::path& folder, const Family&
         const Invocation arguments = data.invocation_of(stage);
         check_contents(arguments);
         const auto cache = cache_of(arguments);
-        if (cache && data.tensors().has("k")) refuse_nan_keys(folder, *cache, c.chain.appended);
+        if (cache && data.tensors().has("k")) check_values_of_keys(folder, *cache, c.chain.appended);
     }
     if (data.tensors().content_digest() == own) given.origin = InputOrigin::own_bytes;
     return given;

@@ -128,18 +128,32 @@ bool can_be_nan(ElementType type) {
     return type != ElementType::int32 && type != ElementType::uint8;
 }
 
-/// L-5: logical inputs are not NaN. The bias is checked by the same rule (E-2), and a scale that is NaN is none.
-void refuse_nan(const fs::path& folder, const TensorSpec& spec, const GuardedTensor& tensor) {
+/// Why `value` cannot stand in an input: L-5 for NaN, a scale that is NaN is none, and for scores, which are finite; E-2 for the
+/// bias. "" where it can.
+std::string_view objection(const TensorSpec& spec, double value) {
+    if (std::isnan(value)) return "logical inputs must not be (L-5)";
+    if (!std::isinf(value)) return {};
+    if (spec.name == "bias" && value > 0.0) return "a bias is finite or -inf (E-2)";
+    const bool in_scores = spec.name == "q" || spec.name == "k" || spec.name == "alibi_slopes";
+    // Append-KV copies what it updates, whatever it is.
+    return in_scores && spec.flow == Flow::in ? "scores must be finite (L-5)" : std::string_view();
+}
+
+/// Refuses what has no meaning.
+void check_given_values(const fs::path& folder, const TensorSpec& spec, const GuardedTensor& tensor) {
     if (!can_be_nan(spec.layout.type)) return;
     spec.logical([&](const RowRun& run) {
         // All of a row is read of which a part is written.
         const std::int64_t columns = spec.flow == Flow::in_out ? spec.layout.columns : run.columns;
-        for (std::int64_t column = run.first; column < columns; ++column)
-            if (std::isnan(reference::decode(spec.layout.type, tensor.code(run.b, run.h, run.row, column))))
-                throw InputError(
-                    fmt::format("{}: entry {} head {} row {} column {} is NaN; logical inputs must not "
-                                "be (L-5)",
-                                file_of(folder, spec.name).string(), run.b, run.h, run.row, column));
+        for (std::int64_t column = run.first; column < columns; ++column) {
+            const double value =
+                reference::decode(spec.layout.type, tensor.code(run.b, run.h, run.row, column));
+            if (const auto why = objection(spec, value); !why.empty())
+                throw InputError(fmt::format("{}: entry {} head {} row {} column {} is {}; {}",
+                                             file_of(folder, spec.name).string(), run.b, run.h, run.row,
+                                             column, std::isnan(value) ? "NaN" : fmt::format("{}", value),
+                                             why));
+        }
     });
 }
 
@@ -183,7 +197,7 @@ void read_inputs(const fs::path& folder, TensorSet& tensors,
     each_input(tensors, [&](const TensorSpec& spec) {
         GuardedTensor& tensor = tensors.tensor(spec.name);
         read_tensor(folder, spec.name, FileOf::input, tensor);
-        if (!placed || !placed(spec.name)) refuse_nan(folder, spec, tensor);
+        if (!placed || !placed(spec.name)) check_given_values(folder, spec, tensor);
     });
 }
 

@@ -285,6 +285,41 @@ TEST(BadInput, ABiasThatIsNaN) {
     EXPECT_THAT(run(read).err, HasSubstr("bias.npy: entry 0 head 0 row 0 column 0 is NaN"));
 }
 
+// Of scores that are not finite no reference can say anything: it wrote NaN.
+TEST(BadInput, WhatMakesScoresInfinite) {
+    struct Row {
+        const char *name, *file, *sentence;
+        std::vector<std::uint8_t> bytes;
+    };
+    const std::vector<std::uint8_t> half{0x00, 0x7C}, minus_half{0x00, 0xFC}, single{0x00, 0x00, 0x80, 0x7F};
+    const std::string first = ": entry 0 head 0 row 0 column 0 is ";
+    for (const Row& row : std::vector<Row>{
+             {"fwd/plain@1", "q", "inf; scores must be finite (L-5)\n", half},
+             {"bwd/plain@1", "k", "-inf; scores must be finite (L-5)\n", minus_half},
+             {"fwd/plain[bias=a:0]@1", "alibi_slopes", "inf; scores must be finite (L-5)\n", single},
+             {"fwd/plain[bias=e:0]@1", "bias", "inf; a bias is finite or -inf (E-2)\n", half},
+             {"fwd/plain[bias=e:0]@1", "bias", "", minus_half},
+             {"fwd/plain@1", "v", "", half},
+             {"appendkv/plain[hdim=32]@1", "q", "", half}}) {
+        const Scratch folder;
+        std::vector<std::string> read{"reference",    "--case", row.name,    "--cases-root",
+                                      FMHA_CASES_DIR, "--out",  folder / "t"};
+        ASSERT_EQ(run(read).code, 0) << row.name;
+        const std::string file = fmt::format("t/{}.npy", row.file);
+        harness::NpyArray array = harness::read_npy(folder / file);
+        std::ranges::copy(row.bytes, array.bytes.begin());
+        harness::write_npy(folder / file, array);
+        read.back() = folder / "u";
+        read.insert(read.end(), {"--tensors", folder / "t"});
+        const Ran ran = run(read);
+        const std::string said(row.sentence);
+        EXPECT_EQ(ran.code, said.empty() ? 0 : 2) << row.name << row.file;
+        const auto at = ran.err.find(file.substr(2) + first);
+        EXPECT_EQ(at == std::string::npos ? ran.err : ran.err.substr(at + file.size() - 2 + first.size()),
+                  said);
+    }
+}
+
 TEST(Help, EveryCommandHasAnExample) {
     for (const auto& command : all_commands()) {
         const Ran ran = run({std::string(command->name()), "--help"});
