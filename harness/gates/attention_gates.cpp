@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace fmha::harness {
 RowSpace query_rows(const JudgeContext& context) {
@@ -81,7 +82,9 @@ GateVerdict low_precision_yardstick(const JudgeContext& context, const ElementTy
             const double exact = expected.scale_o * expected.o(plain.of[n], c);
             const double got =
                 o.value(o.rows().index(expected.rows[static_cast<std::size_t>(plain.of[n])]), c);
-            error = std::max(error, std::abs(got - exact));
+            // A maximum passes over NaN.
+            error = std::max(error, std::isnan(got) ? std::numeric_limits<double>::infinity()
+                                                    : std::abs(got - exact));
             plain_error = std::max(plain_error, std::abs(plain_o[c] - exact));
             granularity =
                 std::max(granularity, std::abs(reference::round_to(types.o, exact + 0.3) - 0.3 - exact));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
@@ -14,14 +15,21 @@ namespace {
 
 /// The name of an axis's rows in the sentences, and the usual mistake at their ends.
 struct RowWords {
-    const char *last, *tail, *without_partner, *few_partners, *many_partners;
+    const char *last, *tail, *without_partner, *nothing_expected, *few_partners, *many_partners;
 };
 
 constexpr RowWords words_of(Axis rows) {
     if (rows == Axis::key)
-        return {"key", "key tail", "only keys that no row sees (0 expected)", "keys that few rows see",
+        return {"key",
+                "key tail",
+                "only keys that no row sees (0 expected)",
+                "no row sees it: 0 expected",
+                "keys that few rows see",
                 "only keys that more rows see than the median (accumulation over rows)"};
-    return {"query row", "query tail", "only rows without a visible key (0 and -inf expected)",
+    return {"query row",
+            "query tail",
+            "only rows without a visible key (0 and -inf expected)",
+            "it sees no key: 0 and -inf expected",
             "rows that see few keys",
             "only rows that see more keys than the median (accumulation over keys)"};
 }
@@ -106,6 +114,22 @@ bool tells(const std::vector<WrongElement>& wrong, std::int64_t places) {
     return static_cast<std::int64_t>(wrong.size()) >= each * places;
 }
 
+/// Whether elements at random places would all lie in `part` of `all` places less than once in a hundred times.
+bool is_no_chance(std::size_t elements, std::int64_t part, std::int64_t all) {
+    return static_cast<double>(elements) * std::log(static_cast<double>(part) / static_cast<double>(all)) <
+           std::log(0.01);
+}
+
+/// A single row among many has some entry, some head and some number of keys: only its place is told.
+std::string place_of(const WrongElement& one, const PatternContext& context) {
+    const RowWords words = words_of(context.rows);
+    const char* const why = one.partners == 0 ? words.nothing_expected
+                            : one.length > 1 && one.row == one.length - 1
+                                ? words.tail
+                                : "a race, or the edge of a tile or of the mask";
+    return fmt::format("only {} {} of entry {}, head {} ({})", words.last, one.row, one.b, one.h, why);
+}
+
 /// By entry and head.
 void add_heads(const std::vector<WrongElement>& wrong, const PatternContext& context,
                std::vector<std::string>& parts) {
@@ -174,7 +198,8 @@ void add_columns(const std::vector<WrongElement>& wrong, const PatternContext& c
                  std::vector<std::string>& parts) {
     if (context.column_axis == Axis::none) return;
     const auto column = range_of(wrong, [](const auto& w) { return w.column; });
-    if (column.lowest > 0 && column.highest == context.columns - 1)
+    if (column.lowest > 0 && column.highest == context.columns - 1 &&
+        is_no_chance(wrong.size(), context.columns - column.lowest, context.columns))
         parts.push_back(fmt::format("only {} from {} on ({})", many_of(context.column_axis), column.lowest,
                                     column_tail(context.column_axis)));
     else if (column.lowest >= 0 && column.lowest == column.highest && context.columns > 1)
@@ -190,12 +215,16 @@ std::string classify(const std::vector<WrongElement>& wrong, const PatternContex
     const auto wrong_rows = static_cast<std::int64_t>(rows.size());
     std::vector<std::string> parts;
     // Where every row is wrong, an entry or a head is missing because it has no rows.
-    if (wrong_rows < context.checked_rows) add_heads(wrong, context, parts);
-    add_rows(wrong, rows, context, parts);
+    if (wrong_rows == 1 && context.checked_rows > 1) {
+        parts.push_back(place_of(wrong.front(), context));
+    } else {
+        if (wrong_rows < context.checked_rows) add_heads(wrong, context, parts);
+        add_rows(wrong, rows, context, parts);
+    }
     add_columns(wrong, context, parts);
     const auto many = static_cast<std::size_t>(std::count_if(
         wrong.begin(), wrong.end(), [&](const auto& w) { return w.partners > context.median_partners; }));
-    if (context.median_partners > 0 && many == wrong.size())
+    if (context.median_partners > 0 && many == wrong.size() && is_no_chance(rows.size(), 1, 2))
         parts.emplace_back(words_of(context.rows).many_partners);
 
     std::string text =

@@ -26,7 +26,8 @@ struct PatternContext {
 
 /// One line about the shape of the set of wrong elements and its usual cause: last rows
 /// (query tail), a stretch of rows (mask edge), columns beyond a multiple (value dimension), some heads (head map), rows with many
-/// keys (accumulation), whole tiles (schedule), none of these and little beyond the limit (precision). Empty for no wrong element.
+/// keys (accumulation), whole tiles (schedule), none of these and little beyond the limit (precision); of a single row its place. What few
+/// elements share by chance is not told. Empty for no wrong element.
 std::string classify(const std::vector<WrongElement>& wrong, const PatternContext& context);
 
 } // namespace fmha::harness

@@ -194,6 +194,8 @@ TEST(Gates, G4IsReportedAndNeverRequired) {
     const GateVerdict g4 = verdict(result, "G4");
     EXPECT_FALSE(g4.passed);
     EXPECT_FALSE(g4.failed());
+    const CaseResult nan = run_spoiled(small_case(), [](const FwdArgs& a) { set_o(a, 0, 0, 0, 0, NAN); });
+    EXPECT_TRUE(std::isinf(verdict(nan, "G4").ratio)) << verdict(nan, "G4").ratio;
 }
 
 TEST(Gates, RandomBytes) {

@@ -62,6 +62,48 @@ TEST(Patterns, NameTheHeadsThatAreWrong) {
         "2 of 420 checked rows");
 }
 
+// Gates G2.row and G2.element find these: a row has some entry, some head and some number of keys, and nearly all of its elements are wrong.
+TEST(Patterns, OfASingleRowTellItsPlace) {
+    const PatternContext context{
+        .batch = 2, .heads = 4, .columns = 64, .checked_rows = 560, .median_partners = 30};
+    const auto row = [](std::int64_t i, std::int64_t first_column, std::int64_t partners) {
+        std::vector<WrongElement> wrong;
+        for (std::int64_t c = first_column; c < 64; ++c)
+            wrong.push_back(
+                {.b = 1, .h = 2, .row = i, .column = c, .length = 70, .partners = partners, .ratio = 9.0});
+        return wrong;
+    };
+    const std::string place = "1 of 560 checked rows: only query row ";
+    EXPECT_EQ(classify(row(41, 1, 42), context),
+              place + "41 of entry 1, head 2 (a race, or the edge of a tile or of the mask)");
+    EXPECT_EQ(classify(row(69, 0, 70), context), place + "69 of entry 1, head 2 (query tail)");
+    EXPECT_EQ(classify(row(3, 0, 0), context),
+              place + "3 of entry 1, head 2 (it sees no key: 0 and -inf expected)");
+    // Half of the columns are no chance.
+    EXPECT_EQ(classify(row(41, 32, 42), context),
+              place +
+                  "41 of entry 1, head 2 (a race, or the edge of a tile or of the mask); only columns from "
+                  "32 on (value dimension tail)");
+}
+
+TEST(Patterns, WhatTwoRowsShareByChanceIsNotTold) {
+    const auto rows = [](std::int64_t count) {
+        std::vector<WrongElement> wrong;
+        for (std::int64_t i = 0; i < count; ++i)
+            wrong.push_back({.b = i % 2,
+                             .h = i % 4,
+                             .row = 36 + 3 * i,
+                             .column = 5 * i,
+                             .length = 70,
+                             .partners = 37 + 3 * i,
+                             .ratio = 9.0});
+        return classify(wrong,
+                        {.batch = 2, .heads = 4, .columns = 64, .checked_rows = 560, .median_partners = 30});
+    };
+    EXPECT_THAT(rows(2), testing::Not(testing::HasSubstr("median")));
+    EXPECT_THAT(rows(8), testing::HasSubstr("only rows that see more keys than the median"));
+}
+
 TEST(Patterns, TellLittlePrecisionFromWrongNumbers) {
     EXPECT_THAT(pattern_of_heads({0, 1, 2, 3, 4, 5}, 2.5),
                 testing::HasSubstr("at most 2.5 times the limit (precision"));
