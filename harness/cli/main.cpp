@@ -30,12 +30,14 @@ int main(int argc, char** argv) {
         // A caller that ignores its children passes that on, and the system then tells nobody how a child ended.
         std::signal(SIGCHLD, SIG_DFL);
         const std::vector<std::string> arguments(argv + 1, argv + argc);
+        const char* const term = std::getenv("TERM");
         const int code = fmha::cli::run_command_line(
             arguments, fmha::cli::all_commands(),
             {.out = std::cout,
              .err = std::cerr,
-             .progress = isatty(STDERR_FILENO) == 1,
-             .colours = fmha::cli::wants_colours(isatty(STDOUT_FILENO) == 1, std::getenv("NO_COLOR"))});
+             .progress = fmha::cli::takes_orders(isatty(STDERR_FILENO) == 1, term),
+             .colours = fmha::cli::wants_colours(fmha::cli::takes_orders(isatty(STDOUT_FILENO) == 1, term),
+                                                 std::getenv("NO_COLOR"))});
         std::cout.flush();
         if (std::cout) return code;
         std::fputs("fmha: standard output cannot be written; the output is incomplete\n", stderr);

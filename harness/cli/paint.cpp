@@ -44,8 +44,12 @@ std::string painted(std::string_view text, bool on) {
     return result;
 }
 
-bool wants_colours(bool terminal, const char* no_color) {
-    return terminal && (no_color == nullptr || *no_color == '\0');
+bool takes_orders(bool terminal, const char* term) {
+    return terminal && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+bool wants_colours(bool orders, const char* no_color) {
+    return orders && (no_color == nullptr || *no_color == '\0');
 }
 
 } // namespace fmha::cli

@@ -9,7 +9,11 @@ namespace fmha::cli {
 /// As it is unless `on`.
 std::string painted(std::string_view text, bool on);
 
-/// Whether a stream may have colours: it is a terminal, and the environment's NO_COLOR (nullptr: not set) is empty.
-bool wants_colours(bool terminal, const char* no_color);
+/// Whether a stream takes orders such as colours and moves of the cursor: it is a terminal, and the environment's TERM (nullptr: not set)
+/// does not call it dumb.
+bool takes_orders(bool terminal, const char* term);
+
+/// Whether a stream may have colours: it takes orders, and the environment's NO_COLOR (nullptr: not set) is empty.
+bool wants_colours(bool orders, const char* no_color);
 
 } // namespace fmha::cli

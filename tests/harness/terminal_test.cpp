@@ -172,5 +172,13 @@ TEST(Paint, OnATerminalThatWantsColours) {
     EXPECT_FALSE(wants_colours(false, nullptr));
 }
 
+// Editors and some CI systems run programs on a terminal that shows every order as text.
+TEST(Paint, NoOrdersForADumbTerminal) {
+    EXPECT_TRUE(takes_orders(true, nullptr));
+    EXPECT_TRUE(takes_orders(true, "xterm-256color"));
+    EXPECT_FALSE(takes_orders(true, "dumb"));
+    EXPECT_FALSE(takes_orders(false, "xterm-256color"));
+}
+
 } // namespace
 } // namespace fmha::cli
