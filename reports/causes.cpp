@@ -23,6 +23,11 @@ std::vector<Cause> telling(const std::vector<CaseResult>& results) {
     return causes;
 }
 
+/// A refusal that did not happen, and a crash before a kernel was chosen, have none.
+std::string kernel_of(const Cause& cause) {
+    return cause.kernel.empty() ? "no kernel" : cause.kernel;
+}
+
 std::string others(std::size_t all, std::size_t shown) {
     return shown < all ? fmt::format("and {} more kinds", all - shown) : std::string();
 }
@@ -57,9 +62,10 @@ std::string causes_section(const std::vector<CaseResult>& results) {
                        "class=\"scroll\"><table><thead><tr>"
                        "<th>red</th><th>gate</th><th>kernel</th><th>first case</th></tr></thead><tbody>\n";
     for (const Cause& cause : std::span(causes).first(shown))
-        text += fmt::format("<tr><td class=\"n\">{}</td><td>{}</td><td class=\"name\">{}</td><td "
-                            "class=\"name\">{}</td></tr>\n",
-                            cause.results, escaped(cause.what), escaped(cause.kernel), escaped(cause.first));
+        text +=
+            fmt::format("<tr><td class=\"n\">{}</td><td>{}</td><td class=\"name\">{}</td><td "
+                        "class=\"name\">{}</td></tr>\n",
+                        cause.results, escaped(cause.what), escaped(kernel_of(cause)), escaped(cause.first));
     text += "</tbody></table></div>\n";
     if (const auto more = others(causes.size(), shown); !more.empty())
         text += fmt::format("<p class=\"quiet\">{}.</p>\n", more);
@@ -73,7 +79,7 @@ std::string causes_text(const std::vector<CaseResult>& results) {
     std::string text = "Red by first gate and kernel, most results first:\n";
     for (const Cause& cause : std::span(causes).first(shown))
         text += fmt::format("{:>6}  {:<8}  {}\n{:>18}{}\n", cause.results, visible_line(cause.what),
-                            visible_line(cause.kernel), "", visible_line(cause.first));
+                            visible_line(kernel_of(cause)), "", visible_line(cause.first));
     if (const auto more = others(causes.size(), shown); !more.empty())
         text += fmt::format("{:>8}{}\n", "", more);
     return text + "\n";

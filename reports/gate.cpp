@@ -1,6 +1,7 @@
 #include "reports/gate.hpp"
 
 #include "dispatcher/types/markup.hpp"
+#include "harness/regression/side.hpp"
 
 #include <fmt/format.h>
 
@@ -44,7 +45,8 @@ std::string junit(const Verdict& verdict, const FamilyVerdict& family) {
     return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fmha gate\">\n"
                        " <testsuite name=\"{} against {}: {}\" tests=\"{}\" failures=\"{}\" errors=\"0\" "
                        "skipped=\"0\">\n{} </testsuite>\n</testsuites>\n",
-                       escaped(verdict.after), escaped(verdict.before), escaped(family.family), tests,
+                       escaped(regression::shown_side(verdict.after)),
+                       escaped(regression::shown_side(verdict.before)), escaped(family.family), tests,
                        family.red_findings(), cases);
 }
 
@@ -55,8 +57,8 @@ std::string junit(const Verdict& verdict) {
         " <testsuite name=\"{} against {}\" tests=\"1\" failures=\"{}\" errors=\"0\" skipped=\"0\">\n"
         "  <testcase classname=\"gate\" name=\"something was compared\" time=\"0\">{}</testcase>\n"
         " </testsuite>\n</testsuites>\n",
-        escaped(verdict.after), escaped(verdict.before), nothing ? 1 : 0,
-        nothing ? "<failure type=\"gate\" message=\"nothing was compared\"/>" : "");
+        escaped(regression::shown_side(verdict.after)), escaped(regression::shown_side(verdict.before)),
+        nothing ? 1 : 0, nothing ? "<failure type=\"gate\" message=\"nothing was compared\"/>" : "");
 }
 
 namespace {
@@ -106,8 +108,8 @@ std::string section(const Verdict& verdict) {
         "<th>margins</th><th>times</th><th>compiled</th><th>counts</th></tr></thead><tbody>\n{}</tbody></"
         "table></div>\n"
         "{}{}</section>\n",
-        escaped(verdict.after), escaped(verdict.before), verdict.green() ? "passed" : "failed",
-        verdict.green() ? "green" : "red", compared,
+        escaped(regression::shown_side(verdict.after)), escaped(regression::shown_side(verdict.before)),
+        verdict.green() ? "passed" : "failed", verdict.green() ? "green" : "red", compared,
         rows.empty()
             ? fmt::format("<p>Nothing {}.</p>\n", verdict.compared() > 0 ? "got worse" : "was compared")
             : table_of(rows) + (others.empty() ? ""

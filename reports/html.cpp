@@ -210,7 +210,8 @@ std::string html(const Report& report) {
         "content=\"width=device-width, initial-scale=1\"><title>fmha verify: "
         "{}</title><style>{}</style></head><body>\n"
         "<h1>fmha verify: <span class=\"verdict {}\">{}</span></h1>\n<pre>{}</pre>\n<table>{}</table>\n"
-        "<h2>Families × features</h2>\n<p class=\"quiet\">Green results / asked results.</p>\n{}"
+        "<h2>Families × features</h2>\n<p class=\"quiet\">Green results without known failures / asked "
+        "results.</p>\n{}"
         "<h2>Not green</h2>\n{}{}{}{}{}{}{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
         policy, report.ledger.green() ? "green" : "red", style, report.ledger.green() ? "passed" : "failed",
         report.ledger.green() ? "green" : "red", escaped(report.ledger.text()), facts,

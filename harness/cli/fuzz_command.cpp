@@ -63,8 +63,9 @@ class FuzzCommand final : public Command {
         harness::FuzzOptions options = fuzz_options(*target, jobs);
         options.stop = [&] { return interrupt.requested(); };
         fmt::print(streams.out,
-                   "fmha fuzz on target {}, catalogue house for {} ({} kernels), seed {}, {} processes\n",
-                   run_.target_name(), target->arch(), run_.kernels(), options.seed, jobs);
+                   "fmha fuzz on target {}, catalogue house for {} ({} kernels), seed {}, {} process{}\n",
+                   run_.target_name(), target->arch(), run_.kernels(), options.seed, jobs,
+                   jobs == 1 ? "" : "es");
         streams.out.flush();
 
         const system::Stopwatch watch;

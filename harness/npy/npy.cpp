@@ -124,7 +124,7 @@ class HeaderParser {
                 fail("the header is damaged: shape is not a tuple of integers");
             if (digits.front() == '-') fail(fmt::format("the shape has the negative extent {}", digits));
             if (digits.size() > 18)
-                fail(fmt::format("the shape has the extent {}, which does not fit into 64 bits", digits));
+                fail(fmt::format("the shape has the extent {}; allowed: up to 18 digits", digits));
             extents.push_back(std::stoll(digits));
             if (!accept(',')) {
                 expect(')');

@@ -37,6 +37,11 @@ struct Side {
 /// The name of a series, or of another subject, for people: without members that choose nothing.
 std::string shown(std::string_view name);
 
+/// The label of a side for people.
+inline std::string shown_side(const std::string& label) {
+    return label.empty() ? "nothing" : label;
+}
+
 /// The last finished run of each series with the other runs of its program. Shards are left out until they are merged. A note names
 /// the series that the store's newest program has not run.
 Side newest(const store::Store& store);

@@ -1,4 +1,5 @@
 #include "harness/regression/compare.hpp"
+#include "harness/regression/side.hpp"
 
 #include "dispatcher/types/visible_text.hpp"
 
@@ -71,8 +72,8 @@ std::string to_text(const Verdict& verdict) {
         text += findings_text(family.findings);
     }
     for (const std::string& note : verdict.notes) text += fmt::format("note: {}\n", visible_line(note));
-    const auto side = [](const std::string& name) { return name.empty() ? "nothing" : visible_line(name); };
-    text += fmt::format("{} against {}: ", side(verdict.after), side(verdict.before));
+    text += fmt::format("{} against {}: ", visible_line(shown_side(verdict.after)),
+                        visible_line(shown_side(verdict.before)));
     if (verdict.green()) return text + "GREEN\n";
     const std::int64_t red = verdict.red_findings();
     return text + (red > 0

@@ -148,6 +148,7 @@ TEST(Options, ANameThatNoKernelHasIsSaid) {
         run({"fuzz", "--cases-root", FMHA_CASES_DIR, "--count", "2", "--minutes", "0", "--family",
              "fwd_appendkv", "--seed", "1", "--jobs", "1", "--kernels", "all", "--kernel", "nobody*"});
     EXPECT_EQ(fuzzed.code, 1);
+    EXPECT_THAT(fuzzed.out, HasSubstr("seed 1, 1 process\n"));
     EXPECT_THAT(fuzzed.out, HasSubstr("2 generated   0 executed   0 red   2 refused"));
     EXPECT_THAT(fuzzed.out, HasSubstr("no accepting kernel has a name like nobody*"));
 }

@@ -301,13 +301,14 @@ TEST(Gate, ASeriesThatWasNotRunIsRedAndNothingIsRed) {
     const Ran ran = gate(folder);
     EXPECT_EQ(ran.code, 1);
     EXPECT_THAT(ran.out, HasSubstr("series_lost verify host gfx950"));
-    const Ran nothing = test::run(
-        {"gate", "--store", folder / "new.db", "--against", folder / "new.db", "--junit", folder / "junit"});
+    const Ran nothing = test::run({"gate", "--store", folder / "new.db", "--against", folder / "new.db",
+                                   "--junit", folder / "junit", "--html", folder / "gate.html"});
     EXPECT_EQ(nothing.code, 1);
     EXPECT_THAT(nothing.out, HasSubstr("RED, nothing was compared"));
     EXPECT_THAT(system::read_file(folder / "junit/gate.xml"),
-                AllOf(HasSubstr("failures=\"1\""),
+                AllOf(HasSubstr("failures=\"1\""), HasSubstr("<testsuite name=\"nothing against nothing\""),
                       HasSubstr("<failure type=\"gate\" message=\"nothing was compared\"")));
+    EXPECT_THAT(system::read_file(folder / "gate.html"), HasSubstr("<h2>nothing against nothing: "));
 }
 
 TEST(Gate, AFileThatIsNoStoreStaysAsItIs) {

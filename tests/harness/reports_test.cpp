@@ -217,6 +217,9 @@ TEST(Text, OfManyFailuresThatAreAlikeAFewAreToldAtLength) {
             text, AllOf(HasSubstr(fmt::format("FAILED x{}@1\n", n)), HasSubstr(fmt::format("why {}\n", n))));
     EXPECT_THAT(text, HasSubstr("Red by first gate and kernel, most results first:\n     7  G1 o      k<1>\n"
                                 "                  x0@1\n"));
+    auto without = red_run(6).results;
+    for (auto& one : without) one.kernel.clear();
+    EXPECT_THAT(failures_text(without), HasSubstr("     7  G1 o      no kernel\n"));
     EXPECT_EQ(failures_text({}), "");
 }
 
