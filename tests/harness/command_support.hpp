@@ -29,11 +29,13 @@ Ran verify_on(const std::vector<std::string>& arguments, Args... args) {
     const auto has = [&](const char* option) {
         return std::find(all.begin(), all.end(), option) != all.end();
     };
-    if (!has("--html") && !has("--list")) {
-        const auto page = std::filesystem::temp_directory_path() / fmt::format("fmha_{}.html", getpid());
-        all.insert(all.end(), {"--html", page.string()});
-    }
-    return run(std::move(commands), all);
+    if (has("--html") || has("--list")) return run(std::move(commands), all);
+    // The usual page would stand in the folder of the build.
+    const auto page = std::filesystem::temp_directory_path() / fmt::format("fmha_{}.html", getpid());
+    all.insert(all.end(), {"--html", page.string()});
+    const Ran ran = run(std::move(commands), all);
+    std::filesystem::remove(page);
+    return ran;
 }
 
 /// A folder for one test.

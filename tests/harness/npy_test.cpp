@@ -20,6 +20,11 @@ std::filesystem::path scratch_file() {
     return std::filesystem::temp_directory_path() / fmt::format("fmha_npy_test_{}.npy", getpid());
 }
 
+class Npy : public testing::Test {
+  protected:
+    ~Npy() override { std::filesystem::remove(scratch_file()); }
+};
+
 std::filesystem::path with_bytes(const std::string& bytes) {
     std::ofstream(scratch_file(), std::ios::binary) << bytes;
     return scratch_file();
@@ -49,7 +54,7 @@ std::string complaint(const std::filesystem::path& path) {
     return "accepted";
 }
 
-TEST(Npy, ReadsWhatNumpyWrites) {
+TEST_F(Npy, ReadsWhatNumpyWrites) {
     const NpyArray array = read_npy(with_bytes(file(header("<f4", "(2, 3)"), 24)));
     EXPECT_EQ(array.type, NpyType::float32);
     EXPECT_EQ(array.shape, (std::vector<std::int64_t>{2, 3}));
@@ -60,7 +65,7 @@ TEST(Npy, ReadsWhatNumpyWrites) {
     EXPECT_EQ(read_npy(with_bytes(file(header("<f2", "(1,)"), 2, 2))).type, NpyType::float16);
 }
 
-TEST(Npy, RoundTrips) {
+TEST_F(Npy, RoundTrips) {
     for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{}, {3}, {2, 3, 4, 5}, {0}}) {
         NpyArray array{NpyType::uint16, shape, {}};
         for (std::int64_t i = 0; i < 2 * array.elements(); ++i)
@@ -75,7 +80,7 @@ TEST(Npy, RoundTrips) {
     }
 }
 
-TEST(Npy, DamagedFilesAreRefused) {
+TEST_F(Npy, DamagedFilesAreRefused) {
     struct Row {
         std::string bytes, sentence;
     };
@@ -119,7 +124,7 @@ TEST(Npy, DamagedFilesAreRefused) {
     }
 }
 
-TEST(Npy, MissingFilesAndFolders) {
+TEST_F(Npy, MissingFilesAndFolders) {
     EXPECT_THAT(complaint("/nonexistent/q.npy"), HasSubstr("/nonexistent/q.npy: cannot be opened"));
     EXPECT_THAT(complaint(std::filesystem::temp_directory_path()), HasSubstr("is a folder"));
     EXPECT_THROW(write_npy("/nonexistent/q.npy", {}), InputError);

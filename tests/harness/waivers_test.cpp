@@ -184,7 +184,7 @@ TEST_F(WaiverRun, NothingExecutedStaysRed) {
 
 TEST_F(WaiverRun, AnEntryThatNoCaseCanMatchIsRed) {
     for (const char* dead : {"fwd/fualts", "fwd/faults[mask=t", "fwd/plain[nhead=3]@1", "nowhere/*"}) {
-        const Ran ran = verify(entry(bad) + entry(dead));
+        const Ran ran = verify(entry(bad) + entry(dead), {"--json", folder_ / "r.json"});
         EXPECT_EQ(ran.code, 1) << ran.out;
         const std::string said = fmt::format("RED: {}: line 2: cases: \"{}\" is no name of any case of any "
                                              "tier; delete the entry, or mend the name",
@@ -194,7 +194,6 @@ TEST_F(WaiverRun, AnEntryThatNoCaseCanMatchIsRed) {
     }
 }
 
-// Of a case file, of another tier, as somebody would write it on a command line, of a shape matrix and of a list.
 TEST_F(WaiverRun, ANameThatOnlyACommandLineKnowsIsRedAndToldAsReportsPrintIt) {
     const std::vector<std::pair<std::string, std::string>> names{
         {"fwd/faults.json", "fwd/faults"},
@@ -214,6 +213,7 @@ TEST_F(WaiverRun, ANameThatOnlyACommandLineKnowsIsRedAndToldAsReportsPrintIt) {
                                                    folder_ / "known.yaml", ++line, written, printed)));
 }
 
+// Of a case file, of another tier, as somebody would write it on a command line, of a shape matrix and of a list.
 TEST_F(WaiverRun, AnEntryOfCasesThatWereNotAskedIsReported) {
     for (const std::string elsewhere :
          {"bwd/masks", "bwd", "fwd/flash_long", "fwd/plain[seqlen_k=2,mask=t]@1", "*", FMHA_SMALL_MATRIX,
@@ -257,7 +257,6 @@ TEST_F(WaiverRun, IsContinuedWithTheSameFileOnly) {
     EXPECT_THAT(without.err, HasSubstr("and nothing here"));
 }
 
-TEST_F(WaiverRun, ShardsAreJoinedWithWhatTheirFileSays) {
 // What an entry objects to follows from the day, and a run may pass midnight.
 TEST_F(WaiverRun, AnEntryThatExpiresMeanwhileMakesNoOtherRunOfIt) {
     const std::string text = entry(bad, "failed", ", expires: 2020-01-31");
@@ -290,6 +289,7 @@ TEST_F(WaiverRun, AnEntryThatExpiresMeanwhileMakesNoOtherRunOfIt) {
     }
 }
 
+TEST_F(WaiverRun, ShardsAreJoinedWithWhatTheirFileSays) {
     const auto shards = [&](const std::string& text) {
         verify(text, {"--shard", "1/2", "--json", folder_ / "1.json"});
         verify(text, {"--shard", "2/2", "--store", folder_ / "2.db"});
