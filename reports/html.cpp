@@ -159,12 +159,12 @@ std::string failures(const std::vector<CaseResult>& results) {
     return text;
 }
 
-/// Largest measured / allowed over the required gates with a tolerance.
-double margin_use(const CaseResult& result) {
-    double largest = 0.0;
+/// Largest measured / allowed over the required gates; "-" where none has judged, which is no margin of 0.
+std::string margin_use(const CaseResult& result) {
+    double largest = -1.0;
     for (const auto& gate : result.gates)
         if (gate.required) largest = std::max(largest, gate.ratio);
-    return largest;
+    return largest < 0.0 ? "-" : fmt::format("{:.2f}", largest);
 }
 
 std::string all_results(const std::vector<CaseResult>& results) {
@@ -175,7 +175,7 @@ std::string all_results(const std::vector<CaseResult>& results) {
         "<th>margin used</th><th>rows</th><th>seconds</th><th>kernel</th></tr></thead><tbody>\n";
     for (const auto& result : results)
         text += fmt::format(
-            "<tr><td class=\"name\" title=\"{}\">{}</td><td class=\"{}\">{}</td><td class=\"n\">{:.2f}</td>"
+            "<tr><td class=\"name\" title=\"{}\">{}</td><td class=\"{}\">{}</td><td class=\"n\">{}</td>"
             "<td class=\"n\">{}</td><td class=\"n\">{:.3f}</td><td class=\"name\">{}</td></tr>\n",
             escaped(result.about), escaped(result.name), to_string(result.outcome), to_string(result.outcome),
             margin_use(result), result.rows, result.seconds, escaped(result.kernel));

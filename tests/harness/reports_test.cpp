@@ -223,6 +223,20 @@ TEST(Text, OfManyFailuresThatAreAlikeAFewAreToldAtLength) {
     EXPECT_EQ(failures_text({}), "");
 }
 
+TEST(Html, SaysNoMarginWhereNoGateHasJudged) {
+    const auto row = [](std::vector<harness::GateVerdict> gates) {
+        Report one;
+        one.results = {result("fwd/x@1", Outcome::failed)};
+        one.results.front().gates = std::move(gates);
+        const std::string page = html(one);
+        return page.substr(page.find("<h2>All results"));
+    };
+    EXPECT_THAT(row({}), HasSubstr("failed</td><td class=\"n\">-</td>"));
+    EXPECT_THAT(row({{.gate = "G4", .required = false, .ratio = 0.1}}),
+                HasSubstr("failed</td><td class=\"n\">-</td>"));
+    EXPECT_THAT(row({{.gate = "G5.5"}}), HasSubstr("failed</td><td class=\"n\">0.00</td>"));
+}
+
 TEST(Html, ShowsMapsMarginsKernelsAndTheSlowest) {
     Report with = report();
     for (auto& one : with.results) {
