@@ -13,6 +13,8 @@
 namespace fmha::harness {
 namespace {
 
+constexpr const char* schema = "fmha-verify-journal-1";
+
 using Finished = std::map<std::string, std::vector<CaseResult>>;
 
 /// Takes a line that `append` wrote. False for another one. Throws InputError for a case that an earlier line is about: a run
@@ -35,7 +37,7 @@ bool take_line(std::string_view line, Finished& finished) {
 } // namespace
 
 Journal::Journal(std::filesystem::path file, const Json& identity, std::string run_id)
-    : lines_(std::move(file), "fmha verify", "fmha-verify-journal-1", identity, std::move(run_id),
+    : lines_(std::move(file), "fmha verify", schema, identity, std::move(run_id),
              [this](std::string_view line) { return take_line(line, finished_); }) {}
 
 void Journal::append(const std::string& name, std::span<const CaseResult> results) {
@@ -47,7 +49,7 @@ void Journal::append(const std::string& name, std::span<const CaseResult> result
 std::optional<Part> read_journal(const std::string& text, const std::filesystem::path& file) {
     Finished finished;
     const auto identity = read_journal_lines(
-        text, file, [&finished](std::string_view line) { return take_line(line, finished); });
+        text, file, schema, [&finished](std::string_view line) { return take_line(line, finished); });
     if (!identity) return std::nullopt;
     Part part{file.string(), *identity, {}};
     for (auto& [name, results] : finished)

@@ -141,6 +141,9 @@ std::size_t JournalFile::read(const std::string& text, const Json& header, const
     const Json there = Json::try_parse(text.substr(0, end_of_header)).value_or(nullptr);
     if (!there.is_object() || !there.contains(schema_key))
         throw InputError(fmt::format("{}: is not a journal of {}", file_.string(), command_));
+    if (there.at(schema_key) != header.at(schema_key))
+        throw InputError(fmt::format("{}: is another kind of journal, {}; that of {} is {}", file_.string(),
+                                     there.at(schema_key).dump(), command_, header.at(schema_key).dump()));
     if (deciding(there) != deciding(header))
         throw InputError(
             fmt::format("{}: belongs to another run: {}; name another file, or remove it to begin anew",
@@ -198,10 +201,11 @@ void JournalFile::keep_durable() {
 }
 
 std::optional<Json> read_journal_lines(std::string_view text, const std::filesystem::path& file,
-                                       const JournalLine& on_line) {
+                                       std::string_view schema, const JournalLine& on_line) {
     const auto end_of_header = text.find('\n');
     const Json header = Json::try_parse(text.substr(0, end_of_header)).value_or(nullptr);
-    if (end_of_header == std::string_view::npos || !header.is_object() || !header.contains(schema_key))
+    if (end_of_header == std::string_view::npos || !header.is_object() || !header.contains(schema_key) ||
+        header.at(schema_key) != Json(schema))
         return std::nullopt;
     Json identity = Json::object();
     for (const auto& [key, value] : header.items())

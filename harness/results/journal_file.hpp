@@ -22,7 +22,7 @@ class JournalFile {
   public:
     /// Begins `file`, or continues it if it was begun with the same `schema` and `identity`; a last line that is incomplete is
     /// dropped. Throws InputError, and leaves the file as it is, when it cannot be written, is in use, is no journal of
-    /// `command`, is of another run (which names the members of `identity` that differ) or is damaged elsewhere than at its end.
+    /// `command` and `schema`, is of another run (which names the members of `identity` that differ) or is damaged elsewhere than at its end.
     /// A new one gets `run_id`.
     JournalFile(std::filesystem::path file, std::string command, std::string schema, const Json& identity,
                 std::string run_id, const JournalLine& on_line);
@@ -64,9 +64,9 @@ class JournalFile {
     std::string run_id_, failure_;
 };
 
-/// The first line of a journal without its schema; nullopt for another text. Hands the other lines to `on_line`. Throws InputError
+/// The first line of a journal of `schema`, without it; nullopt for another text. Hands the other lines to `on_line`. Throws InputError
 /// for a journal that is damaged elsewhere than at its end.
 std::optional<Json> read_journal_lines(std::string_view text, const std::filesystem::path& file,
-                                       const JournalLine& on_line);
+                                       std::string_view schema, const JournalLine& on_line);
 
 } // namespace fmha::harness

@@ -268,6 +268,9 @@ TEST(Journal, WhatIsNoneIsRefusedAndLeftAlone) {
         refused(file, file + ": is not a journal of fmha verify");
         EXPECT_EQ(text_of(file), text);
     }
+    write(file, "{\"journal\":\"fmha-bench-journal-1\",\"cases\":4}\n");
+    refused(file, file + ": is another kind of journal, \"fmha-bench-journal-1\"; that of fmha verify is "
+                         "\"fmha-verify-journal-1\"\n");
     refused(folder / "no/such/file", "no/such/file: cannot be written: No such file or directory");
     refused(FMHA_CASES_DIR, "cannot be written: Is a directory");
     refused("/dev/null", "/dev/null: a journal must be a regular file");

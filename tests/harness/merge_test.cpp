@@ -206,9 +206,11 @@ TEST(Merge, RefusesShardsOfDifferentRunsAndOtherFiles) {
     const Ran ran = merge({files[0], files[1], folder / "other.json"});
     EXPECT_EQ(ran.code, 2);
     EXPECT_THAT(ran.err, HasSubstr("repeats is 0 there and 3 here"));
-    system::write_file(folder / "text", "{}");
-    EXPECT_THAT(merge({folder / "text"}).err,
-                HasSubstr("is neither a report (--json) nor a journal nor a store"));
+    for (const char* text : {"{}", "{\"journal\":\"fmha-bench-journal-1\"}\n{\"row\":1}\n{\"row\":2}\n"}) {
+        system::write_file(folder / "text", text);
+        EXPECT_THAT(merge({folder / "text"}).err,
+                    HasSubstr("is neither a report (--json) nor a journal nor a store"));
+    }
     EXPECT_THAT(merge({}).err, HasSubstr("there is nothing to merge"));
 }
 
