@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <set>
 #include <system_error>
@@ -62,8 +61,14 @@ std::vector<fs::path> files_below(const fs::path& folder) {
     return files;
 }
 
-/// The places where the file or folder `name` may be: below the root or as given, with or without ".json".
-std::array<fs::path, 4> places_of(const std::string& name, const fs::path& root) {
+/// Whether a name is one of the working folder, as in a shell: ".", "./NAME", "../NAME".
+bool starts_here(const fs::path& name) {
+    return !name.empty() && (*name.begin() == "." || *name.begin() == "..");
+}
+
+/// The places where the file or folder `name` may be: below the root unless it starts here, or as given, with or without ".json".
+std::vector<fs::path> places_of(const std::string& name, const fs::path& root) {
+    if (starts_here(name)) return {name, name + ".json"};
     return {root / (name + ".json"), root / name, fs::path(name), fs::path(name + ".json")};
 }
 
@@ -89,8 +94,9 @@ fs::path find_path(const std::string& name, const fs::path& root) {
     std::vector<std::string> stems;
     if (fs::is_directory(root))
         for (const fs::path& file : any_files_below(root)) stems.push_back(stem_of(file, root));
-    throw InputError(fmt::format("{}: no case file, folder or case of that name (looked in {} and here){}",
-                                 name, root.string(), did_you_mean(name, stems)));
+    throw InputError(fmt::format("{}: no case file, folder or case of that name (looked {}here){}", name,
+                                 starts_here(name) ? "" : fmt::format("in {} and ", root.string()),
+                                 did_you_mean(name, stems)));
 }
 
 /// The case files behind arguments that name files and folders.

@@ -34,8 +34,8 @@ struct Shard {
     std::uint64_t index = 1, count = 1;
 };
 
-/// Expands a user's names, in the order given: a case file ("fwd/tails", "fwd/tails.json", any path), a
-/// folder (all its case files in alphabetical order), an upstream shape matrix (*.yaml, *.yml), or the
+/// Expands a user's names, in the order given: a case file ("fwd/tails", "fwd/tails.json", any path; "./NAME" and "../NAME" are of the
+/// working folder and no other), a folder (all its case files in alphabetical order), an upstream shape matrix (*.yaml, *.yml), or the
 /// printed name of one case, which gives exactly that case at every tier. No arguments = everything under
 /// the root. A case that appears twice, a file without a case at the tier asked for by name, or anything
 /// unreadable is an InputError.

@@ -43,7 +43,8 @@ void BenchChoice::declare(OptionSet& options) {
                  "With --problems, or a list alone: numbers of splits of split-KV (default: 1,2,4,8)");
     options.option(
         "--cases-root", root_,
-        "Folder that relative case names start from (default: cases here, else the source tree's)");
+        "Folder that relative case names start from, but for ./NAME and ../NAME, which start here (default: "
+        "cases here, else the source tree's)");
     options.choice("--tier,--category", tier_,
                    "Highest tier to take from CASES; a tier includes the lower ones (default: smoke)");
     options.option("--family,--variant", family_,

@@ -23,7 +23,8 @@ void RunChoice::declare(OptionSet& options) {
     memory_.declare(options, "not run");
     options.option(
         "--cases-root", root_,
-        "Folder that relative case names start from (default: cases here, else the source tree's)");
+        "Folder that relative case names start from, but for ./NAME and ../NAME, which start here (default: "
+        "cases here, else the source tree's)");
 }
 
 void RunChoice::declare_devices(OptionSet& options) {

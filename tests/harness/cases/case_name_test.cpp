@@ -8,12 +8,15 @@
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/mask_text.hpp"
+#include "tests/harness/cases/malformed.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <random>
 
 namespace fmha::harness {
@@ -168,6 +171,32 @@ TEST(CaseName, OfAFileWithBracketsIsAReproducer) {
     const std::string longer =
         "tails[2][hdim=64,batch=200,seqlen_q=[" + lengths + "],length_form_q=seqlen]@1";
     EXPECT_EQ(load_cases({longer}, options).at(0).seqlen_q.size(), 200U);
+}
+
+/// As in a shell: "." in a folder of one's own is no order to run the whole matrix.
+TEST(CaseName, ThatStartsHereIsOfTheWorkingFolderAlone) {
+    const system::TemporaryDirectory folder;
+    const std::string text = test::file("");
+    const auto root = folder.path() / "cases", here = folder.path() / "here";
+    for (const char* file : {"cases/fwd/theirs.json", "here/own.json"})
+        system::write_file(folder.path() / file, text);
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(here);
+    const LoadOptions options{.root = root};
+    const auto names_of = [&](const std::string& name) {
+        std::vector<std::string> names;
+        const std::string said = test::complaint([&] {
+            for (const Case& c : load_cases({name}, options)) names.push_back(c.id);
+        });
+        return said == "accepted" ? fmt::format("{}", fmt::join(names, " ")) : said;
+    };
+    EXPECT_EQ(names_of("."), "./own@1");
+    for (const char* own : {"./own", "./own.json", "./own@1"}) EXPECT_EQ(names_of(own), "./own@1") << own;
+    EXPECT_EQ(names_of("../here/own"), "../here/own@1");
+    EXPECT_EQ(names_of("fwd"), "fwd/theirs@1");
+    EXPECT_EQ(names_of("./fwd"), "./fwd: no case file, folder or case of that name (looked here)");
+    EXPECT_EQ(load_cases({}, {.root = "../cases"}).at(0).id, "fwd/theirs@1") << "the root may start here";
+    std::filesystem::current_path(before);
 }
 
 TEST(CaseName, BeginsWithItsFile) {
