@@ -167,7 +167,14 @@ void Database::open_for_reading() {
     if (code == SQLITE_OK) return;
     // Reading beside a writer takes a file of shared memory beside the store. In a folder where none can be made there is no
     // writer either, and without the writer's log the file is whole as it is. A writer without a log holds the file while it writes.
-    if ((code & primary) == SQLITE_BUSY || fs::exists(file_.string() + "-wal")) fail(code);
+    const std::string log = file_.string() + "-wal";
+    const bool has_log = fs::exists(log);
+    if (has_log && (code & primary) == SQLITE_CANTOPEN)
+        throw InputError(fmt::format(
+            "{0}: a killed run left {1}, which is read in a folder that can be written only; copy "
+            "{0} and {1} to one",
+            file_.string(), log));
+    if (has_log || (code & primary) == SQLITE_BUSY) fail(code);
     open(uri_of(file_, "?immutable=1"), SQLITE_OPEN_READONLY);
     number(first_look);
 }

@@ -1,5 +1,6 @@
 // A store keeps all appended runs, in the order in which they came.
 
+#include "dispatcher/types/error.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/store/history.hpp"
 #include "tests/harness/store_support.hpp"
@@ -7,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <unistd.h>
 
 namespace fmha::store {
 namespace {
@@ -72,6 +75,46 @@ TEST(Store, TellsAContinuedRunOnce) {
     EXPECT_EQ(results[0].outcome, Outcome::passed);
     EXPECT_EQ(results[0].gates.size(), 2U);
     EXPECT_EQ(store.database().number("SELECT count(*) FROM margin"), 4);
+}
+
+/// While it lives, folders that others may not write to are read-only for this process, an administrator's too.
+class Unprivileged {
+  public:
+    Unprivileged() {
+        constexpr uid_t nobody = 65534;
+        EXPECT_EQ(seteuid(before_ == 0 ? nobody : before_), 0);
+    }
+    Unprivileged(const Unprivileged&) = delete;
+    Unprivileged& operator=(const Unprivileged&) = delete;
+    ~Unprivileged() { EXPECT_EQ(seteuid(before_), 0); }
+
+  private:
+    uid_t before_ = geteuid();
+};
+
+// As CI systems keep it: the store and the log of a killed run, in a folder that is read-only.
+TEST(Store, SaysThatTheLogOfAKilledRunNeedsAFolderThatCanBeWritten) {
+    namespace fs = std::filesystem;
+    const Scratch folder;
+    const std::string kept = folder / "kept", file = kept + "/runs.db";
+    fs::create_directories(kept);
+    {
+        Recording recording(folder / "runs.db", run_called("one"));
+        add(recording, result_called("a@1"));
+        for (const char* end : {"", "-wal"}) fs::copy_file((folder / "runs.db") + end, file + end);
+    }
+    fs::permissions(kept, fs::perms(0555));
+    try {
+        const Unprivileged now;
+        static_cast<void>(Store(file, Access::read).runs());
+        ADD_FAILURE() << "it was read";
+    } catch (const InputError& error) {
+        EXPECT_EQ(error.what(), file + ": a killed run left " + file +
+                                    "-wal, which is read in a folder that can be written only; copy " + file +
+                                    " and " + file + "-wal to one");
+    }
+    fs::permissions(kept, fs::perms::owner_all);
+    EXPECT_EQ(Store(file, Access::read).results("one").size(), 1U);
 }
 
 TEST(Store, AClockThatGoesBackChangesNoOrder) {
