@@ -215,7 +215,7 @@ std::string classify(const std::vector<WrongElement>& wrong, const PatternContex
     const auto wrong_rows = static_cast<std::int64_t>(rows.size());
     std::vector<std::string> parts;
     // Where every row is wrong, an entry or a head is missing because it has no rows.
-    if (wrong_rows == 1 && context.checked_rows > 1) {
+    if (wrong_rows == 1 && context.checked_rows > 1 && context.rows != Axis::head) {
         parts.push_back(place_of(wrong.front(), context));
     } else {
         if (wrong_rows < context.checked_rows) add_heads(wrong, context, parts);

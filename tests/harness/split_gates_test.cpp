@@ -196,7 +196,8 @@ TEST(SplitGates, JudgeAnOutputThatComesWithoutPartialResults) {
         const auto code = o.code(1, 1, 2, 9);
         o.set_code(1, 1, 2, 9, code ^ 64U);
         EXPECT_THAT(computed.given().message, HasSubstr("G1.whole o: first at b1 h1 row 2 column 9"));
-        EXPECT_THAT(computed.given().pattern, HasSubstr("1 of 12 checked rows: only entry 1 of 2"));
+        EXPECT_THAT(computed.given().pattern,
+                    HasSubstr("1 of 12 checked rows: only query row 2 of entry 1, head 1 (query tail)"));
         o.set_code(1, 1, 2, 9, code);
         computed.set("lse", 0, 1, 1, 0, computed.get("lse", 0, 1, 1, 0) + 0.001F);
         EXPECT_THAT(computed.given().message, HasSubstr("G3.whole lse"));
