@@ -10,8 +10,8 @@ namespace {
 
 using Library = nlohmann::ordered_json;
 
-/// Values are copied, written and destroyed level by level on the stack.
-constexpr std::size_t deepest = 1000;
+/// Values are copied, written and destroyed level by level on the stack, which may have no more than 64 KiB.
+constexpr std::size_t deepest = 64;
 
 Library to_library(const Json& value) {
     if (value.is_boolean()) return value.get<bool>();

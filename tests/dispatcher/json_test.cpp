@@ -1,6 +1,7 @@
 // The JSON value: it writes JSON with every character escaped that must be, and reads it back as it was.
 
 #include "dispatcher/types/json.hpp"
+#include "tests/support/small_stack.hpp"
 
 #include <gmock/gmock.h>
 
@@ -131,14 +132,28 @@ TEST(Json, RefusesATextThatIsNone) {
     EXPECT_THAT([] { Json::parse(R"({"a": {"b": 1, "b": 2}})"); },
                 ThrowsMessage<JsonError>("key \"b\" appears twice in one object"));
     EXPECT_THAT([] { Json::parse(std::string(100'000, '[')); },
-                ThrowsMessage<JsonError>("nested more than 1000 levels deep"));
-    EXPECT_THAT([] { Json::parse(std::string(1001, '[') + std::string(1001, ']')); },
-                ThrowsMessage<JsonError>("nested more than 1000 levels deep"));
-    const std::string deep = std::string(1000, '[') + std::string(1000, ']');
-    EXPECT_EQ(Json::parse(deep).dump(), deep);
+                ThrowsMessage<JsonError>("nested more than 64 levels deep"));
+    EXPECT_THAT([] { Json::parse(std::string(65, '[') + std::string(65, ']')); },
+                ThrowsMessage<JsonError>("nested more than 64 levels deep"));
     EXPECT_EQ(Json::try_parse("1 2"), std::nullopt);
     EXPECT_EQ(Json::try_parse(""), std::nullopt);
     EXPECT_EQ(Json::try_parse(" [ ] "), Json::array());
+}
+
+TEST(Json, TakesTheDeepestTextOnASmallStack) {
+    std::string arrays(63, '['), objects;
+    for (int level = 0; level < 64; ++level) objects += "{\"a\":";
+    arrays += "{}" + std::string(63, ']');
+    objects += "1" + std::string(64, '}');
+    for (const std::string& deep : {arrays, objects}) {
+        std::string written;
+        test::on_small_stack([&] {
+            const Json value = Json::parse(deep),
+                       copy = value; // NOLINT(performance-unnecessary-copy-initialization)
+            if (copy == value) written = copy.dump();
+        });
+        EXPECT_EQ(written, deep);
+    }
 }
 
 } // namespace

@@ -1,7 +1,10 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/catalog/query/columns.hpp"
 #include "kernels/catalog/query/row_filter.hpp"
+#include "tests/support/small_stack.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +15,7 @@
 namespace fmha::catalog {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 
 /// Four records that differ in the fields that the expressions below look at.
@@ -281,12 +285,35 @@ TEST(RowFilter, RefusesEverythingButAnExpression) {
 TEST(RowFilter, RefusesExpressionsThatAreTooLongOrTooDeep) {
     const std::string megabyte(1024 * 1024, ' ');
     EXPECT_THAT(refusal("1" + megabyte), HasSubstr("1048577 bytes: at most 16384"));
-    std::string deep = "1";
-    for (int i = 0; i < 1000; ++i) deep = "(" + deep + "+1)";
-    EXPECT_THAT(refusal(deep), HasSubstr("nested too deeply"));
+    for (const int levels : {13, 1000}) {
+        const std::string open(static_cast<std::size_t>(levels), '('), close(open.size(), ')');
+        EXPECT_THAT(refusal(open + "1" + close), HasSubstr("character 14: nested more than 12 levels deep"));
+        EXPECT_THAT(refusal(open), HasSubstr("nested more than 12 levels deep"));
+    }
     std::string doubling = "c.hdim_q";
-    for (int i = 0; i < 30; ++i) doubling = "0 < (" + doubling + ") < 300";
+    for (int i = 0; i < 12; ++i) doubling = "0 < (" + doubling + ") < 300";
     EXPECT_THAT(refusal(doubling), HasSubstr("too complex"));
+}
+
+TEST(RowFilter, ReadsTheDeepestExpressionOnASmallStack) {
+    const auto nested = [](const std::string& before, const std::string& after, int times) {
+        std::string expression = "c.hdim_q == 64";
+        for (int i = 0; i < times; ++i) expression = before + expression + after;
+        return expression;
+    };
+    std::string said;
+    for (const auto& deepest :
+         {nested("(", ")", 12), nested("max(0, ", ")", 12), nested("not not (", ")", 12)}) {
+        test::on_small_stack([&] { said = fmt::format("{}", fmt::join(hits(deepest), " ")); });
+        EXPECT_EQ(said, "2") << deepest;
+        EXPECT_THAT(refusal("(" + deepest + ")"), HasSubstr("nested more than 12 levels deep"));
+    }
+    // Every rule of the grammar in each level, and a sum, of which SQLite makes a tree as deep as it is long.
+    for (const auto& large : {nested("c.lse or c.dropout and not (0 < 0 | 1 & 0 + 1 * max(0, ", "))", 6),
+                              nested("", " + 1", 10), nested("", " + 1", 200)}) {
+        test::on_small_stack([&] { said = refusal(large); });
+        EXPECT_THAT(said, AnyOf("accepted", HasSubstr(": too complex for SQLite: "))) << large;
+    }
 }
 
 TEST(RowFilter, StopsAtTheTimeLimit) {

@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -19,7 +18,8 @@ namespace {
 
 using Kind = TermKind;
 
-constexpr int most_nesting = 60;
+/// Brackets, calls and lists inside each other. A level takes 2 to 3 KiB of the stack, which may have no more than 64 KiB.
+constexpr int most_nesting = 12;
 
 class Parser : private TokenReader {
   public:
@@ -37,30 +37,14 @@ class Parser : private TokenReader {
   private:
     // The grammar, loosest first.
 
-    Term disjunction() { return joined("or", "1", "0", &Parser::conjunction); }
-    Term conjunction() { return joined("and", "0", "1", &Parser::negation); }
+    Term disjunction() { return joined("or", true, &Parser::conjunction); }
+    Term conjunction() { return joined("and", false, &Parser::negation); }
 
-    /// CASE stops at the first operand that decides, as Python does; AND and OR of SQL need not.
-    Term joined(std::string_view keyword, std::string_view decided, std::string_view otherwise,
-                Term (Parser::*operand)()) {
-        Term first = (this->*operand)();
-        if (!is_keyword(now(), keyword)) return first;
-        bool chooses = first.kind != Kind::truth || first.chooses;
-        std::string sql = "(CASE";
-        const auto add = [&](const Term& term) {
-            const auto condition = truth_of(term);
-            sql += fmt::format(" WHEN {} THEN {}",
-                               decided == "1" ? condition : fmt::format("NOT {}", condition), decided);
-        };
-        add(first);
-        while (take_keyword(keyword)) {
-            const Term term = (this->*operand)();
-            chooses = chooses || term.kind != Kind::truth || term.chooses;
-            add(term);
-        }
-        Term all = make_term(fmt::format("{} ELSE {} END)", sql, otherwise), Kind::truth, first.at);
-        all.chooses = chooses;
-        return all;
+    Term joined(std::string_view keyword, bool decisive, Term (Parser::*operand)()) {
+        std::vector<Term> terms;
+        do terms.push_back((this->*operand)());
+        while (take_keyword(keyword));
+        return terms.size() == 1 ? std::move(terms.front()) : decided(terms, decisive);
     }
 
     Term negation() {
@@ -68,24 +52,21 @@ class Parser : private TokenReader {
         bool negative = false, any = false;
         while (take_keyword("not")) negative = !negative, any = true;
         Term term = comparison();
-        if (!any) return term;
-        return make_term(fmt::format("({} {})", truth_of(term), negative ? "= 0" : "<> 0"), Kind::truth, at);
+        return any ? as_truth(term, negative, at) : std::move(term);
     }
 
     Term comparison() {
-        Term left = bits_or();
+        Term left = arithmetic();
         std::vector<std::string> links;
         const std::size_t at = left.at;
         while (auto link = one_comparison(left)) links.push_back(std::move(*link));
-        if (links.empty()) return left;
-        if (links.size() == 1) return make_term(std::move(links.front()), Kind::truth, at);
-        return make_term(fmt::format("({})", fmt::join(links, " AND ")), Kind::truth, at);
+        return links.empty() ? std::move(left) : all_of(links, at);
     }
 
     /// One link of a chain: reads a sign and its right side, which becomes the next left side.
     std::optional<std::string> one_comparison(Term& left) {
         const auto link = [&](std::string_view sign, bool negative) {
-            Term right = bits_or();
+            Term right = arithmetic();
             auto sql = compare(left, sign, negative, right);
             left = std::move(right);
             return sql;
@@ -106,51 +87,41 @@ class Parser : private TokenReader {
     }
 
     std::string range(Term& left) {
-        const Term low = bits_or();
+        const Term low = arithmetic();
         if (!take_keyword("and")) unexpected("'and' of 'between' is missing");
-        Term high = bits_or();
+        Term high = arithmetic();
         auto sql = between(left, low, high);
         left = std::move(high);
         return sql;
     }
 
-    Term bits_or() { return of_numbers({{{"|", "|"}}}, &Parser::bits_and); }
-    Term bits_and() { return of_numbers({{{"&", "&"}}}, &Parser::sum); }
-
-    using Signs = std::vector<std::pair<std::string_view, std::string_view>>;
-
-    /// `a sign b sign c`, from the left; the second of a pair is an SQL operator or, behind '@', a function.
-    Term of_numbers(const Signs& signs, Term (Parser::*operand)()) {
-        Term left = (this->*operand)();
-        while (true) {
-            const auto found =
-                std::ranges::find_if(signs, [&](const auto& sign) { return is_sign(now(), sign.first); });
-            if (found == signs.end()) return left;
-            take();
-            left = value_of(std::move(left));
-            const Term right = value_of((this->*operand)());
-            const std::size_t at = left.at;
-            if (found->first == "+" && left.kind == Kind::text) {
-                need(right, Kind::text, "+ behind text");
-                left = make_term(fmt::format("({} || {})", left.sql, right.sql), Kind::text, at);
-                continue;
-            }
-            const auto who = fmt::format("'{}'", found->first);
-            need(left, Kind::number, who);
-            need(right, Kind::number, who);
-            const bool bits = found->first == "&" || found->first == "|";
-            const Kind kind = bits && left.kind == right.kind ? left.kind : Kind::number;
-            left = make_term(found->second.starts_with('@')
-                                 ? fmt::format("{}({}, {})", found->second.substr(1), left.sql, right.sql)
-                                 : fmt::format("({} {} {})", left.sql, found->second, right.sql),
-                             kind, at);
+    /// Values between the signs of arithmetic, of which tighter ones take theirs first, and the left one of equals.
+    Term arithmetic() {
+        std::vector<Term> values;
+        std::vector<const ArithmeticSign*> signs;
+        const auto combine_last = [&] {
+            const Term right = std::move(values.back());
+            values.pop_back();
+            values.back() = combined(values.back(), *signs.back(), right);
+            signs.pop_back();
+        };
+        values.push_back(factor());
+        while (const ArithmeticSign* sign = take_arithmetic_sign()) {
+            while (!signs.empty() && signs.back()->tightness >= sign->tightness) combine_last();
+            signs.push_back(sign);
+            values.push_back(factor());
         }
+        while (!signs.empty()) combine_last();
+        return std::move(values.front());
     }
 
-    Term sum() { return of_numbers({{"+", "+"}, {"-", "-"}}, &Parser::product); }
-    Term product() {
-        return of_numbers({{"*", "*"}, {"/", "@py_divide"}, {"//", "@py_floor_divide"}, {"%", "@py_modulo"}},
-                          &Parser::factor);
+    const ArithmeticSign* take_arithmetic_sign() {
+        const auto signs = arithmetic_signs();
+        const auto found = std::ranges::find_if(
+            signs, [&](const ArithmeticSign& sign) { return is_sign(now(), sign.sign); });
+        if (found == signs.end()) return nullptr;
+        take();
+        return &*found;
     }
 
     Term factor() {
@@ -158,16 +129,12 @@ class Parser : private TokenReader {
         bool negative = false, any = false;
         while (is_sign(now(), "-") || is_sign(now(), "+")) negative ^= is_sign(take(), "-"), any = true;
         Term term = primary();
-        if (!any) return term;
-        need(value_of(term), Kind::number, "a sign");
-        if (!negative) return term;
-        Term result = make_term(fmt::format("(- {})", term.sql), Kind::number, at);
-        if (term.literal) result.literal = "-" + *term.literal;
-        return result;
+        return any ? with_sign(term, negative, at) : std::move(term);
     }
 
     Term primary() {
-        if (++nesting_ > most_nesting) fail(now().at, "nested too deeply");
+        if (nesting_++ > most_nesting)
+            fail(now().at, fmt::format("nested more than {} levels deep", most_nesting));
         Term term = atom();
         while (true) {
             if (is_sign(now(), "[")) {
@@ -313,7 +280,7 @@ class Parser : private TokenReader {
         if (term.kind != Kind::tuple)
             fail(at, fmt::format("only tuples have elements ({}), this is {}", tuples(), name_of(term.kind)));
         expect_sign("[");
-        const Term index = sum();
+        const Term index = arithmetic();
         if (!index.literal) fail(index.at, "an element is chosen by a whole number, as in c.tile[0]");
         expect_sign("]");
         return make_term(fmt::format("py_element({}, '{}', {})", term.sql, term.separator, *index.literal),

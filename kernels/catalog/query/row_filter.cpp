@@ -218,7 +218,8 @@ RowFilter::RowFilter(std::string_view expression, NameOf name_of, FilterLimits l
                                             SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
     state.statement.reset(statement);
     state.batch.pass_on();
-    if (prepared != SQLITE_OK) state.fail(sqlite3_errmsg(db));
+    // Its words and kinds are right by now, which leaves SQLite's limits.
+    if (prepared != SQLITE_OK) state.fail(fmt::format("too complex for SQLite: {}", sqlite3_errmsg(db)));
 }
 
 RowFilter::~RowFilter() = default;

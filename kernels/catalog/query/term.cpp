@@ -136,6 +136,65 @@ void need(const Term& term, Kind kind, std::string_view who) {
     if (!fits) fail(term.at, fmt::format("{} needs {}, this is {}", who, name_of(kind), name_of(term.kind)));
 }
 
+Term as_truth(const Term& term, bool negative, std::size_t at) {
+    return make_term(fmt::format("({} {})", truth_of(term), negative ? "= 0" : "<> 0"), Kind::truth, at);
+}
+
+Term with_sign(const Term& term, bool negative, std::size_t at) {
+    need(value_of(term), Kind::number, "a sign");
+    if (!negative) return term;
+    Term result = make_term(fmt::format("(- {})", term.sql), Kind::number, at);
+    if (term.literal) result.literal = "-" + *term.literal;
+    return result;
+}
+
+/// CASE stops at the first operand that decides, as Python does; AND and OR of SQL need not.
+Term decided(const std::vector<Term>& terms, bool decisive) {
+    std::string sql = "(CASE";
+    bool chooses = false;
+    for (const Term& term : terms) {
+        sql += fmt::format(" WHEN {}{} THEN {:d}", decisive ? "" : "NOT ", truth_of(term), decisive);
+        chooses = chooses || term.kind != Kind::truth || term.chooses;
+    }
+    Term all = make_term(fmt::format("{} ELSE {:d} END)", sql, !decisive), Kind::truth, terms.front().at);
+    all.chooses = chooses;
+    return all;
+}
+
+Term all_of(const std::vector<std::string>& links, std::size_t at) {
+    return make_term(links.size() == 1 ? links.front() : fmt::format("({})", fmt::join(links, " AND ")),
+                     Kind::truth, at);
+}
+
+std::span<const ArithmeticSign> arithmetic_signs() {
+    static constexpr std::array<ArithmeticSign, 8> signs{{{"|", "|", 0},
+                                                          {"&", "&", 1},
+                                                          {"+", "+", 2},
+                                                          {"-", "-", 2},
+                                                          {"*", "*", 3},
+                                                          {"/", "@py_divide", 3},
+                                                          {"//", "@py_floor_divide", 3},
+                                                          {"%", "@py_modulo", 3}}};
+    return signs;
+}
+
+Term combined(const Term& given_left, const ArithmeticSign& sign, const Term& given_right) {
+    const Term left = value_of(given_left), right = value_of(given_right);
+    if (sign.sign == "+" && left.kind == Kind::text) {
+        need(right, Kind::text, "+ behind text");
+        return make_term(fmt::format("({} || {})", left.sql, right.sql), Kind::text, left.at);
+    }
+    const auto who = fmt::format("'{}'", sign.sign);
+    need(left, Kind::number, who);
+    need(right, Kind::number, who);
+    const bool bits = sign.sign == "&" || sign.sign == "|";
+    const Kind kind = bits && left.kind == right.kind ? left.kind : Kind::number;
+    return make_term(sign.sql.starts_with('@')
+                         ? fmt::format("{}({}, {})", sign.sql.substr(1), left.sql, right.sql)
+                         : fmt::format("({} {} {})", left.sql, sign.sql, right.sql),
+                     kind, left.at);
+}
+
 std::span<const TermFunction> term_functions() {
     static const std::vector<TermFunction> table{
         {"abs", "abs", {Kind::number}, Kind::number},

@@ -46,6 +46,29 @@ Term value_of(Term term);
 /// Fails when `term` is not of `kind`; `who` needs it.
 void need(const Term& term, TermKind kind, std::string_view who);
 
+/// `not term` for a negative one, else `not not term`: a truth value.
+Term as_truth(const Term& term, bool negative, std::size_t at);
+
+/// `-term` for a negative one, else `+term`.
+Term with_sign(const Term& term, bool negative, std::size_t at);
+
+/// `a or b or …`, for which true is decisive, or `a and b and …`, for which false is. Evaluation stops at the first that decides.
+Term decided(const std::vector<Term>& terms, bool decisive);
+
+/// All links of a chain of comparisons in SQL.
+Term all_of(const std::vector<std::string>& links, std::size_t at);
+
+/// A sign between two values; one of more tightness takes its values first.
+struct ArithmeticSign {
+    std::string_view sign, sql; ///< an operator of SQL or, behind '@', a function
+    int tightness;
+};
+
+std::span<const ArithmeticSign> arithmetic_signs();
+
+/// `left sign right`; + joins texts, too.
+Term combined(const Term& left, const ArithmeticSign& sign, const Term& right);
+
 /// A function or method of expressions and its form in SQL.
 struct TermFunction {
     std::string_view name, sql;

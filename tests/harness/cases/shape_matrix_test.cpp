@@ -1,6 +1,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cases/shape_matrix.hpp"
+#include "tests/support/small_stack.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -219,6 +220,20 @@ TEST(ShapeMatrix, ASecondDocumentIsRefused) {
     EXPECT_EQ(refusal_of(one + "---\n" + one), more);
     EXPECT_EQ(refusal_of("{" + one + "} x"), more) << "what stands behind the document";
     EXPECT_EQ(refusal_of(""), "F: expected a map with forward_tests");
+}
+
+TEST(ShapeMatrix, ADocumentThatIsNestedTooDeeplyIsRefusedOnASmallStackToo) {
+    const std::string too_deep = "F: line 1: nested more than 32 levels deep";
+    for (const char* opening : {"[", "{a: ", "- ", "? "})
+        for (const int levels : {32, 33, 1000}) {
+            std::string text, said;
+            for (int level = 0; level < levels; ++level) text += opening;
+            if (std::string_view("[{").find(opening[0]) != std::string_view::npos)
+                text += "1" + std::string(static_cast<std::size_t>(levels), opening[0] == '[' ? ']' : '}');
+            test::on_small_stack([&] { said = refusal_of(text); });
+            EXPECT_EQ(said == too_deep, levels > 32) << opening << levels << said;
+            EXPECT_EQ(said.find("not valid YAML"), std::string::npos) << said;
+        }
 }
 
 TEST(ShapeMatrix, ValuesThatNamesOfCasesCannotHaveAreRefused) {
