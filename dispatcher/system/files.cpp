@@ -56,6 +56,9 @@ std::string read_file(const fs::path& path) {
         throw InputError(fmt::format("{}: is a folder, not a file", path.string()));
     std::ifstream file(path, std::ios::binary);
     if (!file) throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+    // Only a regular file says its size; what comes through a pipe or from a device is counted.
+    if (fs::is_regular_file(path, unreadable) && fs::file_size(path, unreadable) > most_bytes_of_input)
+        refuse_size(path.string());
     std::string text = read_stream(file, path.string());
     if (file.bad()) throw InputError(fmt::format("{}: cannot be read to its end", path.string()));
     return text;

@@ -6,7 +6,8 @@
 
 namespace fmha::system {
 
-/// The whole file. Throws InputError with the path and the system's reason.
+/// The whole file, which may be a pipe or a device. Throws InputError with the path and the system's reason, and for a file of more than
+/// `most_bytes_of_input` bytes (streams.hpp).
 std::string read_file(const std::filesystem::path& path);
 
 /// Writes a file through a neighbour that is renamed, so that nobody ever sees half of it, and creates the folders that it

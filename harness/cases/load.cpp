@@ -25,9 +25,10 @@ bool is_matrix(const fs::path& path) {
     return path.extension() == ".yaml" || path.extension() == ".yml";
 }
 
-/// The stem of a file: its path below the root without ".json", or the path as given when it lies elsewhere.
+/// The stem of a file: its path below the root without ".json", or the path as given when it lies elsewhere, or nowhere: /dev/stdin may lead to a pipe.
 std::string stem_of(const fs::path& path, const fs::path& root) {
-    const auto below = fs::weakly_canonical(path).lexically_relative(fs::weakly_canonical(root));
+    std::error_code nowhere;
+    const auto below = fs::weakly_canonical(path, nowhere).lexically_relative(fs::weakly_canonical(root));
     auto stem = below.empty() || *below.begin() == ".." ? path : below;
     if (stem.extension() == ".json") stem.replace_extension();
     return stem.generic_string();

@@ -41,10 +41,9 @@ std::string unpacked(std::string_view packed, const std::string& path, std::size
         const int status = inflate(&stream, Z_NO_FLUSH);
         if (status != Z_OK && status != Z_STREAM_END)
             throw InputError(fmt::format("{}: damaged gzip stream after {} bytes", path, text.size()));
-        text.append(block.data(), block.size() - stream.avail_out);
-        if (text.size() > most)
-            throw InputError(fmt::format("{}: has more than {} bytes once it is unpacked, which no input has",
-                                         path, most));
+        const std::size_t more = block.size() - stream.avail_out;
+        if (text.size() + more > most) system::refuse_size(path + ": unpacked", most);
+        text.append(block.data(), more);
         if (status != Z_STREAM_END) continue;
         // Files may be made of several gzip members one after the other.
         if (stream.avail_in == 0 && rest.empty()) return text;

@@ -1,5 +1,6 @@
 // The command line: exit codes 0, 1 and 2 and nothing else, one sentence for every kind of bad input, and reports.
 
+#include "dispatcher/system/files.hpp"
 #include "harness/npy/npy.hpp"
 #include "tests/harness/command_support.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -115,6 +117,19 @@ TEST(Verify, AFullDiskTakesNoVerdictAway) {
     EXPECT_THAT(others.out, HasSubstr("   junit " + folder / "r.xml"));
     EXPECT_THAT(others.out, Not(HasSubstr("   json ")));
     EXPECT_TRUE(fs::is_regular_file(folder / "r.xml"));
+}
+
+TEST(Verify, TakesACaseFileThroughAPipe) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(pipe(ends.data()), 0);
+    const std::string text = system::read_file(FMHA_CASES_DIR "/fwd/tiny.json");
+    ASSERT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(ends[1]);
+    const std::string path = fmt::format("/dev/fd/{}", ends[0]);
+    const Ran ran = run({"verify", "--list", path});
+    close(ends[0]);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr(path + "["));
 }
 
 TEST(Verify, WritesAllReports) {

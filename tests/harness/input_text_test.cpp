@@ -48,7 +48,7 @@ TEST(InputText, IsNotUnpackedWithoutEnd) {
     EXPECT_EQ(unpacked(small, "file", small.size(), 1'000'000).size(), 1'000'000U);
     EXPECT_THAT([&] { unpacked(small, "file", small.size(), 999'999); },
                 ThrowsMessage<InputError>(
-                    "file: has more than 999999 bytes once it is unpacked, which no input has"));
+                    "file: unpacked: has more than 999999 bytes, the most that an input may have"));
 }
 
 TEST(InputText, IsUnpackedWhereItBeginsAsGzipDoes) {

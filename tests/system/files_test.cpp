@@ -4,9 +4,12 @@
 #include "dispatcher/system/streams.hpp"
 #include "dispatcher/types/error.hpp"
 
+#include <chrono>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <sstream>
+#include <sys/stat.h>
+#include <thread>
 
 namespace fmha::system {
 namespace {
@@ -43,9 +46,28 @@ TEST(Files, SayWhatCannotBeReadOrWritten) {
 TEST(Files, WithoutAnEndAreNotRead) {
     std::ifstream zeros("/dev/zero", std::ios::binary);
     EXPECT_THAT([&] { read_stream(zeros, "zeros", 1'000'000); },
-                testing::ThrowsMessage<InputError>("zeros: has more than 1000000 bytes, which no input has"));
+                testing::ThrowsMessage<InputError>(
+                    "zeros: has more than 1000000 bytes, the most that an input may have"));
     std::istringstream whole(std::string(1'000'000, 'x'));
     EXPECT_EQ(read_stream(whole, "whole", 1'000'000), std::string(1'000'000, 'x'));
+}
+
+// Sparse files, which hold no memory. The first is refused before it is read.
+TEST(Files, AboveALimitAreRefusedAndPipesAreRead) {
+    const TemporaryDirectory folder;
+    const auto large = folder.path() / "large", pipe = folder.path() / "pipe";
+    write_file(large, "");
+    std::filesystem::resize_file(large, (std::uint64_t{1} << 30U) + 1);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THAT([&] { read_file(large); },
+                testing::ThrowsMessage<InputError>(
+                    large.string() + ": has more than 1073741824 bytes, the most that an input may have"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(50));
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    const std::string text(1'000'000, 'x');
+    std::jthread writer([&] { std::ofstream(pipe) << text; });
+    EXPECT_EQ(read_file(pipe), text);
+    EXPECT_EQ(read_file("/dev/null"), "");
 }
 
 TEST(Files, AreWrittenWithTheirFoldersAndThroughLinks) {
