@@ -2,11 +2,11 @@
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
+#include "harness/cli/comma_parts.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 namespace fmha::cli {
 
@@ -75,15 +75,6 @@ catalog::FamilySet parse_families(const std::vector<std::string>& names) {
     return families;
 }
 
-std::vector<std::string> split_by_commas(const std::vector<std::string>& texts) {
-    std::vector<std::string> parts;
-    for (const std::string& text : texts) {
-        std::istringstream in(text);
-        for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
-    }
-    return parts;
-}
-
 std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts) {
     std::array<std::string, 6> filters;
     // An API with several kinds of kernels has one pattern for each, separated by '@'.
@@ -92,15 +83,19 @@ std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts) 
         const std::vector<std::string_view> of_each(traits_of(api).stages.size(), pattern);
         return fmt::format("{}", fmt::join(of_each, "@"));
     };
-    for (const std::string& text : split_by_commas(texts)) {
+    const auto add = [&](const std::string& text) {
         const auto equals = text.find('=');
         if (equals != std::string::npos) {
             const auto api = parse_option<ApiFamily>("--filter", text.substr(0, equals));
             filters[static_cast<std::size_t>(api)] = text.substr(equals + 1);
-            continue;
+            return;
         }
         for (const auto& [api, unused] : EnumTable<ApiFamily>::names)
             filters[static_cast<std::size_t>(api)] = for_api(api, text);
+    };
+    for (const std::string& list : texts) {
+        if (const std::string why = why_no_list(list); !why.empty()) throw InputError("--filter: " + why);
+        for (const std::string& text : comma_parts(list)) add(text);
     }
     return filters;
 }

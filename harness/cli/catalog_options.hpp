@@ -27,9 +27,6 @@ std::vector<ArchName> parse_targets(const arch::ArchSet& archs, catalog::RuleSet
 /// `fwd_splitkv` is that kernel family, `splitkv` everything behind that API, `bwd` all three of backward.
 catalog::FamilySet parse_families(const std::vector<std::string>& names);
 
-/// "a,b" as "a" and "b".
-std::vector<std::string> split_by_commas(const std::vector<std::string>& texts);
-
 /// Upstream's globs: `PATTERN` for every API, `API=PATTERN` for one; several may stand in one text, with commas between.
 std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts);
 

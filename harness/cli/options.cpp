@@ -1,6 +1,7 @@
 #include "harness/cli/options.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/cli/comma_parts.hpp"
 #include "harness/cli/output_files.hpp"
 
 #include <CLI/CLI.hpp>
@@ -31,22 +32,8 @@ std::string refuse_empty(const std::string& text) {
     return text.empty() ? "an empty value is not allowed" : "";
 }
 
-/// The values of a list in one word.
-std::vector<std::string> parts_of(std::string_view text) {
-    std::vector<std::string> parts;
-    for (auto comma = text.find(','); comma != std::string_view::npos; comma = text.find(',')) {
-        parts.emplace_back(text.substr(0, comma));
-        text.remove_prefix(comma + 1);
-    }
-    parts.emplace_back(text);
-    return parts;
-}
-
 std::string refuse_empty_part(const std::string& text) {
-    if (text.empty()) return refuse_empty(text);
-    return std::ranges::any_of(parts_of(text), &std::string::empty)
-               ? "\"" + text + "\" has no value on one side of a comma"
-               : "";
+    return text.empty() ? refuse_empty(text) : why_no_list(text);
 }
 
 /// Many programs take "-" for standard output, and a file of that name would be found late.
@@ -132,7 +119,8 @@ void OptionSet::option(const std::string& names, std::optional<std::int64_t>& ta
 void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {
     const auto take = [&target](const std::vector<std::string>& texts) {
         target.clear();
-        for (const std::string& text : texts) std::ranges::move(parts_of(text), std::back_inserter(target));
+        for (const std::string& text : texts)
+            std::ranges::move(comma_parts(text), std::back_inserter(target));
     };
     // CLI11's own delimiter leaves no value of a lone comma, and takes the next word instead.
     lists_.push_back(whole_values(app_.add_option_function<std::vector<std::string>>(names, take, help))
@@ -186,7 +174,7 @@ void OptionSet::require_different_files() const {
             if (std::filesystem::exists(text, none)) inputs.emplace_back(option->get_name(), text);
     for (const CLI::Option* option : lists_)
         for (const std::string& texts : option->results())
-            for (const std::string& text : parts_of(texts))
+            for (const std::string& text : comma_parts(texts))
                 if (std::filesystem::exists(text, none)) inputs.emplace_back(option->get_name(), text);
     require_different(outputs, inputs);
 }

@@ -134,6 +134,9 @@ TEST(Enumerate, FiltersByGlob) {
     EXPECT_EQ(ran.out, "");
     EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--family", "fwd", "--filter", "fwd=*_mxfp4_*"}).out,
                 HasSubstr("\n24 kernels\n"));
+    for (const std::string list : {"fwd=*_mxfp4_*,", ",*", "*,,*"})
+        EXPECT_EQ(test::run({"enumerate", "--rules", "ck", "--family", "fwd", "--filter", list}).err,
+                  "fmha enumerate: --filter: \"" + list + "\" has no value on one side of a comma\n");
 }
 
 TEST(Enumerate, WritesJson) {
