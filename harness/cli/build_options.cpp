@@ -1,5 +1,6 @@
 #include "harness/cli/build_options.hpp"
 
+#include "dispatcher/system/program.hpp"
 #include "dispatcher/system/shell_word.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/headers.hpp"
@@ -47,7 +48,7 @@ void CompileOptions::declare(OptionSet& options) {
 }
 
 std::string CompileOptions::regenerate(const std::vector<std::string>& request) const {
-    std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(), "generate"};
+    std::vector<std::string> words{system::program_path().string(), "generate"};
     words.insert(words.end(), request.begin(), request.end());
     for (const auto& [option, value] : {std::pair{"--out", out_},
                                         {"--root", root_},

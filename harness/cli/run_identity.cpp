@@ -1,6 +1,7 @@
 #include "harness/cli/run_identity.hpp"
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/system/program.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
@@ -29,7 +30,7 @@ std::string digest_of_folder(const std::string& folder) {
 } // namespace
 
 std::string program_sha256() {
-    return system::sha256(system::read_file("/proc/self/exe"));
+    return system::sha256(system::program_bytes());
 }
 
 std::string cases_sha256(const std::vector<harness::Case>& cases) {

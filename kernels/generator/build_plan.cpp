@@ -1,5 +1,6 @@
 #include "kernels/generator/build_plan.hpp"
 
+#include "dispatcher/system/program.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/system/shell_word.hpp"
 #include "kernels/generator/headers.hpp"
@@ -34,8 +35,7 @@ std::string own_edge(const BuildTools& tools) {
                                    "  generator = 1\n"
                                    "build build.ninja: generate |",
                                    without_dollars(tools.regenerate));
-    std::error_code unknown;
-    text += " $\n  " + ninja_path(std::filesystem::read_symlink("/proc/self/exe", unknown).string());
+    text += " $\n  " + ninja_path(system::program_path().string());
     for (const std::string& header : headers_of(tools.root))
         text += " $\n  " + ninja_path((tools.root / header).string());
     return text + "\n";

@@ -1,6 +1,7 @@
 #include "kernels/generator/headers.hpp"
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/system/program.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
 
@@ -30,9 +31,7 @@ fs::path kernel_root(const std::string& given) {
         if (holds(set)) return fs::absolute(set);
         throw InputError(fmt::format("FMHA_KERNEL_ROOT={}: holds no {}", set, entry_header));
     }
-    std::error_code ignored;
-    const fs::path installed =
-        fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / FMHA_INSTALLED_HEADERS;
+    const fs::path installed = system::program_path().parent_path().parent_path() / FMHA_INSTALLED_HEADERS;
     for (const fs::path& root : {installed, fs::path(FMHA_SOURCE_DIR)})
         if (holds(root)) return root;
     throw InputError(

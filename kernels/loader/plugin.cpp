@@ -1,6 +1,7 @@
 #include "kernels/loader/plugin.hpp"
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/system/program.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/loader/device.hpp"
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 #include <system_error>
 
 namespace fmha::loader {
@@ -19,22 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder of the file that this function was linked into: the program, or a library that somebody opened.
-std::optional<fs::path> own_folder() {
+/// The folder of the file that this function was linked into: the program, or a library that somebody opened. Empty where it is not known.
+fs::path own_folder() {
     Dl_info info{};
     if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
-        return std::nullopt;
-    std::error_code error;
-    const fs::path file = fs::canonical(info.dli_fname, error);
-    if (error) return std::nullopt;
-    return file.parent_path();
-}
-
-std::optional<fs::path> program_folder() {
-    std::error_code error;
-    const fs::path file = fs::read_symlink("/proc/self/exe", error);
-    if (error) return std::nullopt;
-    return file.parent_path();
+        return {};
+    std::error_code unknown;
+    return fs::canonical(info.dli_fname, unknown).parent_path();
 }
 
 std::string cuda_version(int packed) {
@@ -81,10 +72,10 @@ std::vector<fs::path> plugin_folders() {
     if (const char* given = std::getenv("FMHA_HIP_PLUGIN_DIR"); given != nullptr && *given != '\0')
         return {given};
     std::vector<fs::path> folders;
-    for (const auto& base : {program_folder(), own_folder()}) {
-        if (!base) continue;
+    for (const fs::path& base : {system::program_path().parent_path(), own_folder()}) {
+        if (base.empty()) continue;
         for (const fs::path& folder :
-             {*base, *base / "fmha", base->parent_path() / "lib", base->parent_path() / "lib" / "fmha"})
+             {base, base / "fmha", base.parent_path() / "lib", base.parent_path() / "lib" / "fmha"})
             if (std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.push_back(folder);
     }
     return folders;

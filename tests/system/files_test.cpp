@@ -1,5 +1,6 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"
+#include "dispatcher/system/program.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/system/streams.hpp"
 #include "dispatcher/types/error.hpp"
@@ -88,6 +89,14 @@ TEST(Files, AreWrittenWithTheirFoldersAndThroughLinks) {
     EXPECT_THROW(write_file(folder.path() / "round", "x"), InputError);
     write_file("/dev/null", "x");
     EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(Program, SaysWhereItLiesAndWhatItHolds) {
+    EXPECT_EQ(program_path().filename(), "system_test");
+    const std::string bytes = program_bytes();
+    EXPECT_EQ(bytes.substr(0, 4), "\x7f"
+                                  "ELF");
+    EXPECT_EQ(bytes.size(), std::filesystem::file_size(program_path()));
 }
 
 TEST(Sha256, IsTheStandardsOne) { // FIPS 180-4, the example "abc"
