@@ -2,6 +2,7 @@
 #include "reports/report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdint>
 #include <map>
@@ -52,15 +53,15 @@ std::string verdict_element(JunitVerdict verdict, const harness::CaseResult& res
 /// A failure for what makes the run red beside its results, such as a missing shard: CI systems that read this file alone would call it
 /// green. Empty where the results say everything.
 std::string run_suite(const Report& report) {
-    const std::string verdict = report.ledger.verdict();
-    const auto reason = verdict.find(": ");
-    if (reason == std::string::npos) return {};
+    const std::vector<std::string> complaints = report.ledger.complaints();
+    if (complaints.empty()) return {};
     return fmt::format(
         " <testsuite name=\"run\" tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\" time=\"0\" "
         "timestamp=\"{}\">\n"
         "  <testcase classname=\"run\" name=\"verdict\" time=\"0\">"
         "<failure type=\"red\" message=\"{}\">{}</failure></testcase>\n </testsuite>\n",
-        escaped(report.info.started), escaped(verdict.substr(reason + 2)), escaped(report.ledger.text()));
+        escaped(report.info.started), escaped(fmt::format("{}", fmt::join(complaints, "; "))),
+        escaped(report.ledger.text()));
 }
 
 } // namespace

@@ -76,31 +76,38 @@ std::string Ledger::text() const {
     return line + verdict() + "\n";
 }
 
-std::string Ledger::verdict() const {
+std::vector<std::string> Ledger::complaints() const {
     if (!objections_.empty()) {
         std::vector<std::string> lines;
-        for (const std::string& objection : objections_) lines.push_back("RED: " + visible_line(objection));
-        return fmt::format("{}", fmt::join(lines, "\n"));
+        for (const std::string& objection : objections_) lines.push_back(visible_line(objection));
+        return lines;
     }
-    if (interrupted()) return "RED: interrupted";
+    if (interrupted()) return {"interrupted"};
     if (const auto after = reasons_.find(NotRunReason::after_failure); after != reasons_.end())
-        return fmt::format("RED: ended at the first red case, {} were not run (--fail-fast)",
-                           after->second.count);
+        return {
+            fmt::format("ended at the first red case, {} were not run (--fail-fast)", after->second.count)};
     if (is_empty() && !failed())
-        return fmt::format("RED: nothing was executed{}",
-                           executed() > 0 ? ", apart from what is known to fail"
-                           : rules_.of_list && count(Outcome::refused_as_predicted) == asked_ && asked_ > 0
-                               ? ", every kernel that was asked for is refused"
-                               : "");
+        return {fmt::format("nothing was executed{}",
+                            executed() > 0 ? ", apart from what is known to fail"
+                            : rules_.of_list && count(Outcome::refused_as_predicted) == asked_ && asked_ > 0
+                                ? ", every kernel that was asked for is refused"
+                                : "")};
     if (const auto not_run = within_budget(); not_run > rules_.not_run_budget)
-        return fmt::format("RED: {} were not run, the budget is {}{}", not_run, rules_.not_run_budget,
-                           failed() || reasons_.contains(NotRunReason::none)
-                               ? ""
-                               : fmt::format("; if that is as it should be: --not-run-budget {}", not_run));
+        return {fmt::format("{} were not run, the budget is {}{}", not_run, rules_.not_run_budget,
+                            failed() || reasons_.contains(NotRunReason::none)
+                                ? ""
+                                : fmt::format("; if that is as it should be: --not-run-budget {}", not_run))};
     if (rules_.strict && count(Outcome::type_absent) > 0 && !failed())
-        return fmt::format("RED: {} of an absent type, and the run is strict (--strict)",
-                           count(Outcome::type_absent));
-    return green() ? "GREEN" : "RED";
+        return {fmt::format("{} of an absent type, and the run is strict (--strict)",
+                            count(Outcome::type_absent))};
+    return {};
+}
+
+std::string Ledger::verdict() const {
+    std::vector<std::string> lines;
+    for (const std::string& complaint : complaints()) lines.push_back("RED: " + complaint);
+    if (lines.empty()) return green() ? "GREEN" : "RED";
+    return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 std::vector<std::string> shares_of_devices(std::span<const CaseResult> results,

@@ -49,7 +49,10 @@ class Ledger {
     /// The ledger in a few lines: one a reason for which something was not run, with an example. The last one is the verdict.
     std::string text() const;
 
-    /// "GREEN", "RED", or "RED: " and why when no failure says it, with the budget that would make it green; a line each.
+    /// Why the run is red where no failure says it, with the budget that would make it green: sentences.
+    std::vector<std::string> complaints() const;
+
+    /// "GREEN", "RED", or "RED: " and a complaint, a line each.
     std::string verdict() const;
 
   private:

@@ -72,6 +72,9 @@ TEST(Junit, IsRedWhereARunIsRedAndNoResultIs) {
     EXPECT_THAT(
         junit(run),
         HasSubstr("name=\"verdict\" time=\"0\"><failure type=\"red\" message=\"shard 2 of 3 is missing\">"));
+    run.ledger.object("known.yaml: line 3: the entry has expired");
+    EXPECT_THAT(junit(run),
+                HasSubstr("message=\"shard 2 of 3 is missing; known.yaml: line 3: the entry has expired\">"));
     EXPECT_THAT(junit(Report()), HasSubstr("message=\"nothing was executed\""));
 }
 
