@@ -10,6 +10,9 @@
 namespace fmha::hip_target {
 namespace {
 
+/// The last place that coordinates count.
+constexpr std::int64_t most_places = std::numeric_limits<std::int32_t>::max() - 1;
+
 /// `entries` are pages where rows lie in pages, and none where sequences are packed.
 struct Tensor {
     std::string_view name;
@@ -20,21 +23,34 @@ struct Tensor {
     kernels::HeadRows of_heads{}; ///< of a tile
 };
 
+constexpr std::int64_t beyond_addresses = std::int64_t{1} << 62;
+
+/// A stride in bytes, for longer ones ±2^62: no map has one as long.
+std::int64_t in_bytes(std::int64_t elements, std::int64_t element_bytes) {
+    const std::int64_t most = beyond_addresses / std::max<std::int64_t>(1, element_bytes);
+    return std::clamp(elements, -most, most) * element_bytes;
+}
+
+/// Steps from the first to the last of `extent`; more than any map counts when they are too many.
+std::int64_t steps_to_last(std::int64_t extent, std::int64_t each) {
+    std::int64_t steps = 0;
+    const bool fits = !__builtin_mul_overflow(std::max<std::int64_t>(extent - 1, 0), each, &steps);
+    return fits ? std::min(steps, most_places + 1) : most_places + 1;
+}
+
 /// Dimension 2 of a map that ends with sequences: the common divisor of the strides of entries and heads, in bytes.
 std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& stride, MapRows& rows) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - 1;
     const TensorView& view = tensor.view;
     const std::int64_t bytes = element_bits(view.type) / 8;
-    const std::int64_t of_entry = tensor.entries > 1 ? view.batch_stride * bytes : 0,
-                       of_head = tensor.heads > 1 ? view.head_stride * bytes : 0;
-    if (const std::int64_t least = std::min(of_entry, of_head); least < 0)
-        return Unmappable{MapProblem::stride_range, tensor.name, least};
+    const std::int64_t of_entry = tensor.entries > 1 ? in_bytes(view.batch_stride, bytes) : 0,
+                       of_head = tensor.heads > 1 ? in_bytes(view.head_stride, bytes) : 0;
+    for (const std::int64_t given : {of_entry, of_head})
+        if (given < 0 || given >= beyond_addresses)
+            return Unmappable{MapProblem::stride_range, tensor.name, given};
     stride = std::gcd(of_entry, of_head);
     if (stride == 0) stride = 16;
     const std::int64_t entry = of_entry / stride, head = of_head / stride;
-    std::int64_t last = 0;
-    if (__builtin_mul_overflow(std::max<std::int64_t>(tensor.entries - 1, 0), entry, &last) ||
-        last > most - head * (tensor.heads - 1))
+    if (steps_to_last(tensor.entries, entry) + steps_to_last(tensor.heads, head) > most_places)
         return Unmappable{MapProblem::places, tensor.name, stride};
     rows.of_entry = static_cast<std::int32_t>(entry);
     rows.of_head = static_cast<std::int32_t>(head);
@@ -49,7 +65,7 @@ std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, Te
     const bool ends_with_sequence = ragged || shares_memory(view, entries, heads);
     const std::int64_t bytes = element_bits(view.type) / 8;
     const auto stride = [&](std::int64_t extent, std::int64_t elements) {
-        return extent > 1 ? elements * bytes : 16;
+        return extent > 1 ? in_bytes(elements, bytes) : 16;
     };
     spec.base = view.data;
     spec.type = view.type;
@@ -62,18 +78,19 @@ std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, Te
         // A clipped line ends at a byte, and the strides that move an address back are whole units.
         if (ends_with_sequence) return Unmappable{MapProblem::ends_in_line, name};
         spec.extents = {row_count, channels, heads, entries, 1};
-        spec.strides = {view.row_stride * bytes, stride(channels, view.col_stride),
+        spec.strides = {in_bytes(view.row_stride, bytes), stride(channels, view.col_stride),
                         stride(heads, view.head_stride), stride(entries, view.batch_stride), 16};
     } else if (ends_with_sequence) {
         constexpr std::int64_t beyond = std::numeric_limits<std::int32_t>::max();
-        const std::int64_t line = view.row_stride * bytes;
+        const std::int64_t line = in_bytes(view.row_stride, bytes);
         std::int64_t of_place = 0;
         if (auto problem = count_places(tensor, of_place, rows)) return problem;
         spec.extents = {channels, MapRows::end, beyond, beyond, beyond};
-        spec.strides = {view.col_stride * bytes, line, of_place, line, (std::int64_t{1} << 34) - line};
+        spec.strides = {in_bytes(view.col_stride, bytes), line, of_place, line,
+                        (std::int64_t{1} << 34) - line};
     } else {
         spec.extents = {channels, row_count, heads, entries, 1};
-        spec.strides = {view.col_stride * bytes, stride(row_count, view.row_stride),
+        spec.strides = {in_bytes(view.col_stride, bytes), stride(row_count, view.row_stride),
                         stride(heads, view.head_stride), stride(entries, view.batch_stride), 16};
     }
     return cannot_map(name, spec);

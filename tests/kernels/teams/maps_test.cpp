@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <string>
@@ -230,16 +231,36 @@ TEST(Maps, AreThereWhereTheDispatcherSaysSo) {
         const Launch& launch = launches[static_cast<std::size_t>(pick({0, 1, 2, 3, 4}))];
         FwdArgs args = launch.args;
         constexpr std::int64_t one = 1;
+        using limits = std::numeric_limits<std::int64_t>;
         for (int change = 0; change < 2; ++change) {
             TensorView& view =
                 *std::array{&args.q, &args.k, &args.v}.at(static_cast<std::size_t>(pick({0, 1, 2})));
             std::int64_t* const strides[] = {&view.batch_stride, &view.head_stride, &view.row_stride};
             std::int64_t& stride = *strides[pick({0, 1, 2})];
-            stride = pick({stride, stride, 0, 0, 8, -8, -64, one << 20, one << 32, (one << 33) - 8, one << 33,
-                           one << 38, (one << 39) - 8, one << 39, one << 45, one << 60, -(one << 60)});
+            stride = pick({stride,
+                           stride,
+                           0,
+                           0,
+                           8,
+                           -8,
+                           -64,
+                           one << 20,
+                           one << 32,
+                           (one << 33) - 8,
+                           one << 33,
+                           one << 38,
+                           (one << 39) - 8,
+                           one << 39,
+                           one << 45,
+                           one << 60,
+                           -(one << 60),
+                           one << 62,
+                           limits::max() - 63,
+                           limits::min() + 64});
         }
         args.shape.batch = pick({1, 3});
-        args.shape.nhead_k = pick({1, 2});
+        args.shape.nhead_k = pick({1, 2, 2, one << 20});
+        if (args.shape.nhead_k > 2) args.shape.nhead_q = 2 * args.shape.nhead_k;
         args.shape.seqlen_k = pick({0, 1, 90, (one << 32) + 1});
         if (pick({0, 0, 0, 1}) == 1) args.k.col_stride = 2;
         if (pick({0, 1}) == 1) args.lengths.seqlen_k = lengths;
@@ -294,6 +315,11 @@ TEST(Maps, AreRefusedForAReason) {
         {[](FwdArgs& a) { a.v.batch_stride = std::int64_t{1} << 39; }, stride_range, "v",
          std::int64_t{1} << 40},
         {[](FwdArgs& a) { a.q.row_stride = -64; }, stride_range, "q", -128},
+        // In bytes these are beyond 64 bits, where the last would be 128.
+        {[](FwdArgs& a) { a.q.head_stride = std::int64_t{1} << 62; }, stride_range, "q",
+         std::int64_t{1} << 62},
+        {[](FwdArgs& a) { a.k.head_stride = std::numeric_limits<std::int64_t>::min() + 64; }, stride_range,
+         "k", -(std::int64_t{1} << 62)},
         {[](FwdArgs& a) { a.shape.seqlen_k = (std::int64_t{1} << 32) + 1; }, extent, "k",
          (std::int64_t{1} << 32) + 1},
         {[](FwdArgs& a) { a.v.type = ElementType::fp32; }, element_type, "v", 32},
@@ -323,6 +349,10 @@ TEST(Maps, AreRefusedForAReason) {
     EXPECT_FALSE(ws_maps_of(kernel, paged).problem);
     paged.k.head_stride = -64;
     EXPECT_EQ(*ws_maps_of(kernel, paged).problem, (Unmappable{stride_range, "k", -128}));
+    // The steps to the last of 2^20 heads are beyond 64 bits, too.
+    paged.k.head_stride = std::int64_t{1} << 60;
+    paged.shape.nhead_k = paged.shape.nhead_q = 1 << 20;
+    EXPECT_EQ(*ws_maps_of(kernel, paged).problem, (Unmappable{places, "k", 16}));
     // A stride that nothing uses is not looked at.
     Launch launch = launch_of(layouts[0]);
     launch.args.shape.batch = 1;
