@@ -18,8 +18,4 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
 /// (N-2), and alignment beyond what the problem asks for.
 void require_posed(const Problem& problem, const Invocation& arguments);
 
-/// Arguments that pose this problem, with a placeholder address wherever a pointer must be present. The caller
-/// sets pointers, strides and values. `problem_of` gives the problem back.
-FwdArgs skeleton_of(const Problem& problem);
-
 } // namespace fmha

@@ -9,13 +9,6 @@ namespace fmha {
 
 namespace {
 
-catalog::Request request_for(catalog::RuleSet rules, std::string_view arch) {
-    catalog::Request request;
-    request.rules = rules;
-    request.targets = {ArchName(arch)};
-    return request;
-}
-
 /// Calls `visit(config, group)` for every kernel of the request and each of its targets: the record carries the
 /// target, `group` is the rule set's name for it.
 template <class Visit>
@@ -32,13 +25,6 @@ void each_kernel(const arch::ArchSet& archs, const catalog::Request& request, Vi
 }
 
 } // namespace
-
-std::vector<KernelConfig> catalogue_of(const arch::ArchSet& archs, catalog::RuleSet rules,
-                                       std::string_view arch) {
-    std::vector<KernelConfig> configs = catalog::list(archs, request_for(rules, arch));
-    for (KernelConfig& config : configs) config.arch = arch;
-    return configs;
-}
 
 std::unique_ptr<Registry> catalogue_registry(const arch::ArchSet& archs, catalog::RuleSet rules,
                                              std::span<const ArchName> names,

@@ -10,11 +10,6 @@
 
 namespace fmha {
 
-/// The kernels of a rule set for one architecture, as a registry takes them: every record carries the
-/// architecture itself, also where the rule set speaks of architecture groups.
-std::vector<KernelConfig> catalogue_of(const arch::ArchSet& archs, catalog::RuleSet rules,
-                                       std::string_view arch);
-
 /// A registry of the rule set's kernels for these architectures, named as the rule set names them; with a sweep
 /// configuration (`claim`, `stored`, `sweep`) of those that it selects.
 std::unique_ptr<Registry> catalogue_registry(const arch::ArchSet& archs, catalog::RuleSet rules,

@@ -69,7 +69,8 @@ struct Problem {
     /// Floating-point operations (dispatcher-api 3.1); non-positive factors give 0, saturates at the largest
     /// 64-bit value instead of wrapping (REQ-17).
     std::int64_t num_ops() const;
-    /// Every field that influences the choice of a kernel and no sequence length, separated by 0x1F.
+    /// Every field that influences the choice of a kernel and no sequence length, separated by 0x1F (dispatcher-api 3.1): what callers
+    /// who keep plans look them up by.
     std::string canonical_key() const;
     /// One line for people: `fwd bf16 batch b2 h8/2 sq1024 sk1024 d128/128 mask=bottom_right …`.
     std::string to_string() const;

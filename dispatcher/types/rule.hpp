@@ -37,7 +37,7 @@ struct HardwareLimits {
     bool has(Pipeline pipeline) const { return (pipelines >> static_cast<unsigned>(pipeline) & 1U) != 0; }
 };
 
-/// VR-01 … VR-19 in order.
+/// VR-01 … VR-19 in order, for callers who list what is checked: ids of findings are theirs.
 std::span<const ValidationRule> validation_rules();
 
 /// Every rule that `config` breaks on `hardware`, in rule order. Empty = valid.

@@ -265,17 +265,6 @@ BenchRow CaseBench::time(const Candidate& candidate) {
     return row;
 }
 
-std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, TimingTarget& timing,
-                                 const BenchOptions& options) {
-    const std::string& arch = timing.target()->arch();
-    const PlannedCase planned = plan_case(c, source, arch, options);
-    if (planned.refused) return {*planned.refused};
-    CaseBench timed(c, arch, timing, options);
-    std::vector<BenchRow> rows;
-    for (const Candidate& candidate : planned.candidates) rows.push_back(timed.time(candidate));
-    return rows;
-}
-
 std::string to_text(const BenchRow& row) {
     const std::string head =
         fmt::format("{}\n    {}\n", row.name, row.kernel.empty() ? "no kernel" : row.kernel);

@@ -83,10 +83,6 @@ class CaseBench {
     Work work_;
 };
 
-/// Times the kernels of one case, one after the other in this process.
-std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, TimingTarget& timing,
-                                 const BenchOptions& options);
-
 /// A row for people, two lines and a line feed each, and for programs.
 std::string to_text(const BenchRow& row);
 Json to_json(const BenchRow& row);

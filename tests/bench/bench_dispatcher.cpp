@@ -37,12 +37,22 @@ namespace {
 
 using namespace fmha;
 
+/// Every record carries the architecture itself, also where the rule set speaks of groups of them.
+std::vector<KernelConfig> kernels_of(const arch::ArchSet& archs, catalog::RuleSet rules) {
+    catalog::Request request;
+    request.rules = rules;
+    request.targets = {ArchName("gfx950")};
+    std::vector<KernelConfig> list = catalog::list(archs, request);
+    for (KernelConfig& config : list) config.arch = request.targets.front();
+    return list;
+}
+
 const std::vector<KernelConfig>& configs(catalog::RuleSet rules) {
     static const arch::ArchSet archs = arch::ArchSet::built_in();
-    static const std::vector<KernelConfig> claim = catalogue_of(archs, catalog::RuleSet::claim, "gfx950");
+    static const std::vector<KernelConfig> claim = kernels_of(archs, catalog::RuleSet::claim);
     if (rules == catalog::RuleSet::claim) return claim;
     static const std::vector<KernelConfig> sweep = [] {
-        auto all = catalogue_of(archs, catalog::RuleSet::sweep, "gfx950");
+        auto all = kernels_of(archs, catalog::RuleSet::sweep);
         // Any prefix of the shuffled list is a fair sample of the whole.
         std::shuffle(all.begin(), all.end(), std::mt19937_64(3));
         return all;

@@ -5,6 +5,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "tests/dispatcher/kernels.hpp"
+#include "tests/dispatcher/skeleton.hpp"
 
 #include <gmock/gmock.h>
 
@@ -16,6 +17,7 @@ namespace fmha {
 namespace {
 
 using testing::builder_for;
+using testing::skeleton_of;
 
 std::vector<Problem> problems() {
     Presence packed;

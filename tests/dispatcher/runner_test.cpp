@@ -3,6 +3,7 @@
 #include "dispatcher/invocation.hpp"
 #include "dispatcher/types/error.hpp"
 #include "tests/dispatcher/kernels.hpp"
+#include "tests/dispatcher/skeleton.hpp"
 
 #include <gmock/gmock.h>
 
@@ -17,6 +18,7 @@ using testing::fwd_kernel;
 using ::testing::HasSubstr;
 using testing::instance;
 using testing::kernel_of;
+using testing::skeleton_of;
 
 const Problem forward = builder_for(ApiFamily::fwd).build();
 

@@ -6,6 +6,7 @@
 #include "harness/run/catalogue_kernels.hpp"
 #include "tests/dispatcher/c/built_folder.hpp"
 #include "tests/dispatcher/c/fake_plugin.hpp"
+#include "tests/harness/bench_case.hpp"
 
 #include <gmock/gmock.h>
 

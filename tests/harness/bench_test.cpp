@@ -5,6 +5,7 @@
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "reference/attention.hpp"
+#include "tests/harness/bench_case.hpp"
 #include "tests/harness/faulty_kernels.hpp"
 #include "tests/harness/gate_support.hpp"
 
