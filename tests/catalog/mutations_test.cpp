@@ -369,6 +369,10 @@ TEST(Schema, MeaningIsCheckedWhenTablesAreRead) {
     EXPECT_THAT(error_of(gfx950, [](json& t) { family(t, "fwd")["base"] = "gfx950"; }),
                 AllOf(HasSubstr("gfx950.json#/families/fwd/base"), HasSubstr("circle")));
     EXPECT_THAT(error_of(gfx950, [](json& t) { family(t, "bwd")["base"] = "gfx8"; }), HasSubstr("gfx8"));
+    for (const char* name : {"fwd", "bwd"})
+        EXPECT_THAT(error_of(gfx950, [&](json& t) { family(t, name)["import_tiles"] = gfx950; }),
+                    HasSubstr(std::string("gfx950.json#/families/") + name +
+                              "/import_tiles: \"tables/ck/gfx950.json\" closes a circle of imports"));
 }
 
 } // namespace

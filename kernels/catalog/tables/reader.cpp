@@ -170,13 +170,6 @@ BackwardTile backward_tile(const Json& object, DataType type, const std::string&
     return tile;
 }
 
-/// Folder and group of a table path such as "tables/ck/gfx9.json".
-std::pair<std::string, std::string> imported(const Json& path) {
-    const auto& text = path.text();
-    const std::size_t slash = text.rfind('/') + 1;
-    return {text.substr(0, slash), text.substr(slash, text.rfind('.') - slash)};
-}
-
 bool contains(const std::vector<HeadDims>& list, HeadDims hdim) {
     return std::find(list.begin(), list.end(), hdim) != list.end();
 }
@@ -227,6 +220,17 @@ std::vector<std::string> Reader::chain(const std::string& group, std::string_vie
     return groups;
 }
 
+std::pair<Reader, std::string> Reader::imported(const Json& path, const std::string& where) const {
+    const auto& text = path.text(); // "tables/ck/gfx9.json" is group gfx9 of folder tables/ck/
+    if (std::find(imports_.begin(), imports_.end(), text) != imports_.end())
+        throw InputError(fmt::format("{}/import_tiles: {} closes a circle of imports", where, path.dump()));
+    const std::size_t slash = text.rfind('/') + 1;
+    Reader reader(archs_, text.substr(0, slash), rules_);
+    reader.imports_ = imports_;
+    reader.imports_.push_back(text);
+    return {std::move(reader), text.substr(slash, text.rfind('.') - slash)};
+}
+
 ForwardTables Reader::forward(const std::string& group, KernelFamily family) const {
     const std::string_view key = to_string(family);
     ForwardTables tables;
@@ -241,9 +245,8 @@ ForwardTables Reader::forward(const std::string& group, KernelFamily family) con
             tables.page_sizes = part.at("page_sizes").get<std::vector<std::int32_t>>();
         read_rules(part, where, tables.rules);
         if (part.contains("import_tiles")) {
-            const auto [folder, name] = imported(part.at("import_tiles"));
-            for (TileRow& row : Reader(archs_, folder, rules_).forward(name, family).tiles)
-                tables.tiles.push_back(std::move(row));
+            const auto [reader, name] = imported(part.at("import_tiles"), where);
+            for (TileRow& row : reader.forward(name, family).tiles) tables.tiles.push_back(std::move(row));
         }
         std::size_t index = 0;
         if (part.contains("tiles"))
@@ -267,9 +270,8 @@ BackwardTables Reader::backward(const std::string& group) const {
                 tables.data_types.push_back(type);
         read_rules(part, where, tables.rules);
         if (part.contains("import_tiles")) {
-            const auto [folder, name] = imported(part.at("import_tiles"));
-            for (BackwardTile& tile : Reader(archs_, folder, rules_).backward(name).tiles)
-                tables.tiles.push_back(std::move(tile));
+            const auto [reader, name] = imported(part.at("import_tiles"), where);
+            for (BackwardTile& tile : reader.backward(name).tiles) tables.tiles.push_back(std::move(tile));
         }
         std::size_t index = 0;
         if (part.contains("tiles"))

@@ -2,6 +2,11 @@
 
 #include "kernels/catalog/tables/tables.hpp"
 
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace fmha::catalog::tables {
 
 /// Reads the table files of one folder (`tables/ck/`): group `gfx950` is `tables/ck/gfx950.json`. A family
@@ -21,10 +26,13 @@ class Reader {
     arch::Part family_part(const std::string& group, std::string_view family) const;
     /// The group and its bases, deepest base first.
     std::vector<std::string> chain(const std::string& group, std::string_view family) const;
+    /// The reader of the table that a part at `where` imports tiles from, and its group.
+    std::pair<Reader, std::string> imported(const Json& path, const std::string& where) const;
 
     const arch::ArchSet& archs_;
     std::string folder_;
     std::span<const Rule> rules_;
+    std::vector<std::string> imports_; ///< the tables that led here
 };
 
 } // namespace fmha::catalog::tables
