@@ -32,8 +32,7 @@ inline std::vector<RowId> toy_rows(const ToyArgs& args) {
 
 /// One element of O, before it is rounded.
 inline double toy_value(const ToyArgs& args, const RowId& id, std::int64_t c) {
-    const std::int64_t heads_a_group = args.shape.nhead_q / args.shape.nhead_k;
-    return static_cast<double>(id.h / heads_a_group + 1) *
+    return static_cast<double>(args.shape.nhead_q / args.shape.nhead_k) *
            decode(args.q.type, stored_code(args.q, id.b, id.h, toy_start(args, id.b) + id.i, c));
 }
 

@@ -12,7 +12,7 @@ struct ToyItem {
 };
 FMHA_FIELDS(ToyItem, b, h, q_tile)
 
-/// O = (g + 1) · Q.
+/// O = G · Q with G query heads a KV head.
 template <class Ctx>
 FMHA_DEVICE void fmha_toy(Ctx& ctx, const ToyArgs& args, const ToyItem& item) {
     const auto& cfg = ctx.cfg();
@@ -24,8 +24,7 @@ FMHA_DEVICE void fmha_toy(Ctx& ctx, const ToyArgs& args, const ToyItem& item) {
     const Extent channels = Extent::of(args.shape.hdim_q, granules.hdim_q);
     auto out = ctx.output();
     ctx.load(out, matrix_of(args.q, item.b, item.h, entry.start_q, rows, channels), row0, 0);
-    const std::int64_t kv_head = item.h / (args.shape.nhead_q / args.shape.nhead_k);
-    ctx.scale_all(out, static_cast<float>(kv_head + 1));
+    ctx.scale_all(out, static_cast<float>(args.shape.nhead_q / args.shape.nhead_k));
     ctx.store(matrix_of(args.o, item.b, item.h, entry.start_q, rows, channels), out, row0, 0);
 }
 

@@ -5,7 +5,7 @@
 
 namespace fmha {
 
-/// Arguments of the toy API: O = (g + 1) · Q, where g is the KV head that a query head belongs to.
+/// Arguments of the toy API: O = G · Q with G query heads a KV head.
 struct ToyArgs {
     Shape shape;
     TensorView q, o; ///< (b, h, row, channel), hdim_q channels
