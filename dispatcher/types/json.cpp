@@ -10,7 +10,7 @@ namespace {
 
 using Library = nlohmann::ordered_json;
 
-/// Values are copied, written and destroyed level by level on the stack, which may have no more than 64 KiB.
+/// Values are copied, written and destroyed level by level on the stack, which may have no more than 128 KiB.
 constexpr std::size_t deepest = 64;
 
 Library to_library(const Json& value) {

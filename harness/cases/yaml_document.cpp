@@ -11,7 +11,7 @@ namespace fmha::harness {
 namespace {
 
 /// Reads on, keeps nothing, and throws InputError where a document is nested too deeply: yaml-cpp reads level by level on the stack,
-/// which may have no more than 64 KiB.
+/// which may have no more than 128 KiB.
 class Depth final : public YAML::EventHandler {
   public:
     explicit Depth(const std::string& where) : where_(where) {}

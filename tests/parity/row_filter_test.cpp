@@ -285,10 +285,10 @@ TEST(RowFilter, RefusesEverythingButAnExpression) {
 TEST(RowFilter, RefusesExpressionsThatAreTooLongOrTooDeep) {
     const std::string megabyte(1024 * 1024, ' ');
     EXPECT_THAT(refusal("1" + megabyte), HasSubstr("1048577 bytes: at most 16384"));
-    for (const int levels : {13, 1000}) {
+    for (const int levels : {33, 1000}) {
         const std::string open(static_cast<std::size_t>(levels), '('), close(open.size(), ')');
-        EXPECT_THAT(refusal(open + "1" + close), HasSubstr("character 14: nested more than 12 levels deep"));
-        EXPECT_THAT(refusal(open), HasSubstr("nested more than 12 levels deep"));
+        EXPECT_THAT(refusal(open + "1" + close), HasSubstr("character 34: nested more than 32 levels deep"));
+        EXPECT_THAT(refusal(open), HasSubstr("nested more than 32 levels deep"));
     }
     std::string doubling = "c.hdim_q";
     for (int i = 0; i < 12; ++i) doubling = "0 < (" + doubling + ") < 300";
@@ -303,13 +303,15 @@ TEST(RowFilter, ReadsTheDeepestExpressionOnASmallStack) {
     };
     std::string said;
     for (const auto& deepest :
-         {nested("(", ")", 12), nested("max(0, ", ")", 12), nested("not not (", ")", 12)}) {
+         {nested("(", ")", 32), nested("not not (", ")", 32), nested("max(0, ", ")", 16)}) {
         test::on_small_stack([&] { said = fmt::format("{}", fmt::join(hits(deepest), " ")); });
         EXPECT_EQ(said, "2") << deepest;
-        EXPECT_THAT(refusal("(" + deepest + ")"), HasSubstr("nested more than 12 levels deep"));
     }
+    EXPECT_THAT(refusal(nested("not not (", ")", 33)), HasSubstr("nested more than 32 levels deep"));
+    // Calls meet SQLite's limit first.
+    EXPECT_THAT(refusal(nested("max(0, ", ")", 32)), HasSubstr(": too complex for SQLite: "));
     // Every rule of the grammar in each level, and a sum, of which SQLite makes a tree as deep as it is long.
-    for (const auto& large : {nested("c.lse or c.dropout and not (0 < 0 | 1 & 0 + 1 * max(0, ", "))", 6),
+    for (const auto& large : {nested("c.lse or c.dropout and not (0 < 0 | 1 & 0 + 1 * max(0, ", "))", 16),
                               nested("", " + 1", 10), nested("", " + 1", 200)}) {
         test::on_small_stack([&] { said = refusal(large); });
         EXPECT_THAT(said, AnyOf("accepted", HasSubstr(": too complex for SQLite: "))) << large;

@@ -7,10 +7,10 @@
 
 namespace fmha::test {
 
-/// Runs `body` on a stack of 64 KiB, the least that the project's readers have to do with. Sanitizers widen every frame, and keep data of their own there.
+/// Runs `body` on a stack of 128 KiB, which is what musl gives a thread and the least that the readers of input have to do with. Sanitizers widen every frame, and keep data of their own there.
 /// `body` throws nothing. A stack that overflows ends the test program.
 inline void on_small_stack(std::function<void()> body) {
-    std::size_t bytes = std::size_t{64} << 10U;
+    std::size_t bytes = std::size_t{128} << 10U;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     bytes *= 16;
 #endif

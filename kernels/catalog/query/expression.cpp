@@ -18,8 +18,8 @@ namespace {
 
 using Kind = TermKind;
 
-/// Brackets, calls and lists inside each other. A level takes 2 to 3 KiB of the stack, which may have no more than 64 KiB.
-constexpr int most_nesting = 12;
+/// Brackets, calls and lists inside each other. A level takes 2 to 3 KiB of the stack, which may have no more than 128 KiB.
+constexpr int most_nesting = 32;
 
 class Parser : private TokenReader {
   public:
