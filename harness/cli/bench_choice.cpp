@@ -41,10 +41,7 @@ void BenchChoice::declare(OptionSet& options) {
                    "kernels, with these sizes (a list that is named alone has 2,8,1024,128)");
     options.list("--num-splits", num_splits_,
                  "With --problems, or a list alone: numbers of splits of split-KV (default: 1,2,4,8)");
-    options.option(
-        "--cases-root", root_,
-        "Folder that relative case names start from, but for ./NAME and ../NAME, which start here (default: "
-        "cases here, else the source tree's)");
+    declare_cases_root(options, root_);
     options.choice("--tier,--category", tier_,
                    "Highest tier to take from CASES; a tier includes the lower ones (default: smoke)");
     options.option("--family,--variant", family_,

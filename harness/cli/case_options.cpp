@@ -13,10 +13,7 @@ namespace fmha::cli {
 
 void CaseOptions::declare(OptionSet& options) {
     options.required_option("--case", case_, "Printed name of a case, or a file with a single case");
-    options.option(
-        "--cases-root", root_,
-        "Folder that relative case names start from, but for ./NAME and ../NAME, which start here (default: "
-        "cases here, else the source tree's)");
+    declare_cases_root(options, root_);
     options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
     arch_files_.declare(options);
     memory_.declare(options, "refused", "files");

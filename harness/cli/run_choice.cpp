@@ -21,10 +21,7 @@ void RunChoice::declare(OptionSet& options) {
     options.option("--warmup", warm_up_, "Number of further launches, which are judged like the others");
     options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
     memory_.declare(options, "not run");
-    options.option(
-        "--cases-root", root_,
-        "Folder that relative case names start from, but for ./NAME and ../NAME, which start here (default: "
-        "cases here, else the source tree's)");
+    declare_cases_root(options, root_);
 }
 
 void RunChoice::declare_devices(OptionSet& options) {
