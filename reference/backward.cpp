@@ -120,7 +120,7 @@ GradientGrowth GradientGrowth::of(const BwdArgs& args, std::int64_t seqlen_q, st
     const double p_undrop = dropout_constants(args.dropout.p_drop).p_undrop;
     out.cast_floor = whole * kernel.f_p / p_undrop;
     out.cast_step = kernel.f_o / p_undrop; // P and dS have the type of O (W-15)
-    out.flush = whole * 0x1p-126;
+    out.flush = whole * least_exponential;
     out.subnormal = whole * 0x1p-149 / p_undrop;
     return out;
 }

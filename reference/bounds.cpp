@@ -27,7 +27,7 @@ Numerics kernel_numerics(const ElementTypes& types, double p_prescale) {
     Numerics kernel;
     kernel.u_o = unit_roundoff(types.o);
     kernel.f_o = rounding_floor(types.o);
-    kernel.f_p = 0x1p-126; // an fp32 exponential below it is 0
+    kernel.f_p = least_exponential;
     if (types.p != ElementType::fp32) {
         kernel.u_p = unit_roundoff(types.p);
         kernel.f_p = std::max(kernel.f_p, rounding_floor(types.p) / p_prescale);

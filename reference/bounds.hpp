@@ -11,6 +11,8 @@ namespace fmha::reference {
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 /// The unit roundoff of fp32.
 inline constexpr double u32 = 0x1p-24;
+/// Exponentials below it are 0 in fp32.
+inline constexpr double least_exponential = 0x1p-126;
 
 /// γ(n) = n·u/(1 − n·u); the largest double when n·u ≥ 1.
 double strict_growth(double n, double u);

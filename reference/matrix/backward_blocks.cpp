@@ -187,7 +187,7 @@ class MatrixForm {
                 magnitude += (share * queries.delta_abs * (1.0 + size / 8.0)).sum();
                 error +=
                     (share * delta_error(growth, queries) + weighted * (4.0 * u32 * size + kernel().eps_e) +
-                     0x1p-126 * queries.delta.abs() + 0x1p-149)
+                     least_exponential * queries.delta.abs() + 0x1p-149)
                         .sum();
                 total += weighted.sum();
             }

@@ -120,11 +120,10 @@ class Head {
             x.e_p = x.zeta = kernel_.eps_e;
         }
         const double terms = x.kept * dp_abs + delta_abs(i);
-        const double underflow =
-            growth_.flush * (x.kept * std::abs(x.dp) + std::abs(delta(i))) + growth_.subnormal;
+        const double parts = x.kept * std::abs(x.dp) + std::abs(delta(i));
+        const double underflow = growth_.flush * parts + growth_.subnormal;
         x.term = x.p * terms * x.loss;
-        x.e_ds = x.p * (growth_.inner * terms + 2.0 * kernel_.u_m * x.kept * dp_abs +
-                        4.0 * u32 * (x.kept * std::abs(x.dp) + std::abs(delta(i)))) +
+        x.e_ds = x.p * (growth_.inner * terms + 2.0 * kernel_.u_m * x.kept * dp_abs + 4.0 * u32 * parts) +
                  (x.e_p + 8.0 * u32) * std::abs(x.ds) + underflow;
         x.noise = square(x.p * growth_.inner * terms / 8.0) + square(x.zeta * x.ds) + square(underflow);
         x.e_c = x.e_ds + kernel_.u_p * (std::abs(x.ds) + x.e_ds) + growth_.cast_floor;
@@ -288,7 +287,7 @@ class RowForm {
                 magnitude += share * head.delta_abs(i) * (1.0 + size / 8.0);
                 error += share * (head.delta_error(i) +
                                   std::abs(delta) * (4.0 * u32 * size + out_.numerics.eps_e)) +
-                         0x1p-126 * std::abs(delta) + 0x1p-149;
+                         least_exponential * std::abs(delta) + 0x1p-149;
                 total += share * std::abs(delta);
             }
         }
