@@ -127,16 +127,32 @@ TEST(GradientBound, FollowsTheFormulaOfTheLimit) {
                      (1.0 + 0x1p-11) * 0.5 / 8.0 + 3.0 * 0x1p-11 + 0x1p-25);
 }
 
+/// One row that sees one key, of one channel of Q and K and `hdim_v` of the others.
+template <std::size_t hdim_v = 1>
+struct OnePair {
+    std::array<float, 1> q{2}, k{0.5F}, lse{1};
+    std::array<float, hdim_v> v{3}, o{3}, d_o{-2};
+    BwdArgs args;
+
+    OnePair() {
+        args.shape = {Mode::batch, 1, 1, 1, 1, 1, 0, 0, 1, static_cast<std::int64_t>(hdim_v)};
+        args.score.scale_s = 1.0F;
+        for (const auto& [view, data] : {std::pair(&args.q, q.data()), std::pair(&args.k, k.data()),
+                                         std::pair(&args.v, v.data()), std::pair(&args.o, o.data()),
+                                         std::pair(&args.lse, lse.data()), std::pair(&args.d_o, d_o.data())})
+            view->data = data;
+    }
+    OnePair(const OnePair&) = delete; // `args` point into it
+    OnePair& operator=(const OnePair&) = delete;
+
+    Gradients gradients(const GradientOptions& options, Oracle oracle) const {
+        return backward(args, {{{0, 0, 0}}, {{0, 0, 0}}, true, false}, options, oracle);
+    }
+};
+
 /// E of B.9 for one row and one key, by hand.
 TEST(GradientBound, HoldsTheErrorsOfTheTable) {
-    std::array<float, 1> q{2}, k{0.5F}, v{3}, o{3}, lse{1}, d_o{-2};
-    BwdArgs args;
-    args.shape = {Mode::batch, 1, 1, 1, 1, 1, 0, 0, 1, 1};
-    args.score.scale_s = 1.0F;
-    for (const auto& [view, values] :
-         {std::pair(&args.q, &q), std::pair(&args.k, &k), std::pair(&args.v, &v), std::pair(&args.o, &o),
-          std::pair(&args.lse, &lse), std::pair(&args.d_o, &d_o)})
-        view->data = values->data();
+    const OnePair pair;
     GradientOptions options = one_thread();
     options.numerics.u_m = 0x1p-12;
     constexpr double u32 = 0x1p-24, u = 0x1p-11, f = 0x1p-25, m = 0x1p-12;
@@ -148,7 +164,7 @@ TEST(GradientBound, HoldsTheErrorsOfTheTable) {
     const double e_c = e_ds * (1.0 + u) + f;
     const double growth_keys = grown(1) + strict + m, growth_rows = grown(1) + m;
     for (const Oracle oracle : {Oracle::row_by_row, Oracle::matrix}) {
-        const Gradients got = backward(args, {{{0, 0, 0}}, {{0, 0, 0}}, true, false}, options, oracle);
+        const Gradients got = pair.gradients(options, oracle);
         EXPECT_NEAR(got.dbias.error[0], e_ds, 1e-15 * e_ds);
         EXPECT_NEAR(got.dq.error[0], 0.5 * e_c * (1.0 + growth_keys), 1e-14 * e_c);
         EXPECT_NEAR(got.dk.error[0], 2.0 * e_c * (1.0 + growth_rows), 1e-14 * e_c);
@@ -165,21 +181,15 @@ TEST(GradientBound, HoldsTheErrorsOfTheTable) {
 
 /// The cast of a P that is normal, of one that is not, which has a fixed step, and of one that is lost whole; and an exponential that is.
 TEST(GradientBound, HasTheRoundingOfSmallWeights) {
-    std::array<float, 1> q{2}, k{0.5F}, v{3}, o{1}, lse{}, d_o{-2};
-    BwdArgs args;
-    args.shape = {Mode::batch, 1, 1, 1, 1, 1, 0, 0, 1, 1};
-    args.score.scale_s = 1.0F;
-    for (const auto& [view, values] :
-         {std::pair(&args.q, &q), std::pair(&args.k, &k), std::pair(&args.v, &v), std::pair(&args.o, &o),
-          std::pair(&args.lse, &lse), std::pair(&args.d_o, &d_o)})
-        view->data = values->data();
+    OnePair pair;
+    pair.o[0] = 1.0F;
     GradientOptions options = one_thread();
     options.numerics.u_o = 0x1p-11;
     options.numerics.f_o = 0x1p-25;
     const auto expect_errors = [&](float p, double of_p, double of_ds) {
-        lse[0] = 1.0F - std::log(p);
+        pair.lse[0] = 1.0F - std::log(p);
         for (const Oracle oracle : {Oracle::row_by_row, Oracle::matrix}) {
-            const Gradients got = backward(args, {{{0, 0, 0}}, {{0, 0, 0}}, true, false}, options, oracle);
+            const Gradients got = pair.gradients(options, oracle);
             EXPECT_NEAR(got.dv.variance[0], 4.0 * of_p, 0.02 * of_p) << p;    // dO² = 4
             EXPECT_NEAR(got.dq.variance[0], 0.25 * of_ds, 0.02 * of_ds) << p; // K² = 0.25
             EXPECT_NEAR(got.dk.variance[0], 4.0 * of_ds, 0.02 * of_ds) << p;  // Q² = 4
@@ -199,23 +209,18 @@ TEST(GradientBound, HasTheRoundingOfSmallWeights) {
 
 /// fp32 rounds a product below 2^-126 by up to 2^-150, whatever its size.
 TEST(GradientBound, HasRoomForProductsThatUnderflow) {
-    std::array<float, 1> q{1}, k{1}, lse{1};
-    std::array<float, 4> v{}, o{}, d_o{};
-    o.fill(3.0F * 0x1p-149F);
-    d_o.fill(0.5F);
-    BwdArgs args;
-    args.shape = {Mode::batch, 1, 1, 1, 1, 1, 0, 0, 1, 4};
-    for (auto& [view, data] :
-         {std::pair(&args.q, q.data()), std::pair(&args.k, k.data()), std::pair(&args.v, v.data()),
-          std::pair(&args.o, o.data()), std::pair(&args.lse, lse.data()), std::pair(&args.d_o, d_o.data())})
-        view->data = data;
+    OnePair<4> pair;
+    pair.q[0] = pair.k[0] = 1.0F;
+    pair.v.fill(0.0F);
+    pair.o.fill(3.0F * 0x1p-149F);
+    pair.d_o.fill(0.5F);
     volatile float in_fp32 = 0.0F;
-    for (std::size_t c = 0; c < o.size(); ++c) {
-        volatile float product = d_o[c] * o[c];
+    for (std::size_t c = 0; c < pair.o.size(); ++c) {
+        volatile float product = pair.d_o[c] * pair.o[c];
         in_fp32 = in_fp32 + product;
     }
     for (const Oracle oracle : {Oracle::row_by_row, Oracle::matrix}) {
-        const Gradients got = backward(args, {{{0, 0, 0}}, {{0, 0, 0}}, true, false}, one_thread(), oracle);
+        const Gradients got = pair.gradients(one_thread(), oracle);
         const double off = std::abs(in_fp32 - got.d.value[0]);
         EXPECT_EQ(off, 0x1p-148);
         EXPECT_GE(got.d.error[0], off);
