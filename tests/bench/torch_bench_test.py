@@ -275,6 +275,26 @@ class Variants(unittest.TestCase):
         self.assertIn("ratio 0.250", torch_variants.line(row))
         self.assertIn("ratio 0.500", torch_variants.line(row))
         self.assertIn("WRONG: x", torch_variants.line({**row, "wrong": "x"}))
+        self.assertNotIn("FlexAttention", torch_variants.line(row))
+        beside = {**row, "flex_tflops": 0.8, "flex_spread_percent": 0.3, "same_flex_tflops": 1.0, "flex_ratio": 1.25, "flex_own_ratio": 0.8}
+        self.assertIn("FlexAttention    0.8 ±0.3 %   ratio 1.250   its same work    1.0   its ratio 0.800", torch_variants.line(beside))
+
+    def test_flex_attention_gets_the_mask_of_the_variant(self):
+        asked = {}
+
+        def block_mask(visible, batch, heads, rows, keys, device):
+            asked["seen"] = sum(bool(visible(0, 0, row, key)) for row in range(rows) for key in range(keys))
+            return "the mask"
+
+        flex = types.SimpleNamespace(flex_attention=lambda *_, **given: given, create_block_mask=block_mask)
+        torch = types.SimpleNamespace(compile=lambda function, dynamic: function,
+                                      nn=types.SimpleNamespace(attention=types.SimpleNamespace(flex_attention=flex)))
+        tensor = Tensor(1, 4, 40, 64)
+        for variant in (torch_variants.Variant("causal", right=0), torch_variants.Variant("window", left=9, right=3)):
+            self.assertEqual(torch_variants.flex_call(torch, tensor, tensor, tensor, variant)(), {"block_mask": "the mask", "enable_gqa": False})
+            self.assertEqual(asked["seen"], variant.seen(40), variant.name)
+        grouped = torch_variants.flex_call(torch, tensor, tensor, tensor, torch_variants.Variant("grouped", kv_group=4))
+        self.assertEqual(grouped(), {"block_mask": None, "enable_gqa": True})
 
 
 if __name__ == "__main__":

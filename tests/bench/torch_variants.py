@@ -19,10 +19,14 @@ with and without a causal mask, and group mode with equal lengths with and witho
 Before a variant is timed, its output is compared with attention in fp32 on sampled rows; the yardstick is the error of PyTorch's own
 attention in the type of the tensors.
 
+With --flex PyTorch's FlexAttention is timed in the same rounds, under the same mask and with the same plain kernel's keys (not in group mode). It is
+compiled for every variant, some seconds each, and not judged.
+
 Exit code 0: every ratio reaches --minimum and every output is right; 1: not; 2: no library, no kernels, no GPU.
 """
 
 import dataclasses
+import importlib
 import math
 import pathlib
 import statistics
@@ -130,22 +134,41 @@ def tensors(torch, shape, variant, dtype):
     return (*made, torch.full((batch, length, heads, hdim), math.nan, device="cuda", dtype=dtype).transpose(1, 2))
 
 
+def flex_call(torch, q, k, v, variant):
+    """A function that starts PyTorch's FlexAttention, compiled for this variant."""
+    flex = torch.nn.attention.flex_attention
+    compiled = torch.compile(flex.flex_attention, dynamic=False)
+    length, keys = q.shape[2], k.shape[2]
+    left, right = (length if side < 0 else side for side in (variant.left, variant.right))
+    mask = None
+    if variant.left >= 0 or variant.right >= 0:
+        mask = flex.create_block_mask(lambda b, h, row, key: (row - key <= left) & (key - row <= right), None, None, length, keys, device=q.device)
+    return lambda: compiled(q, k, v, block_mask=mask, enable_gqa=variant.kv_group > 1)
+
+
 def measure(torch, context, shape, variant, chosen):
     batch, heads, length, hdim = shape
     dtype = torch.float16 if chosen.dtype == "fp16" else torch.bfloat16
     sides = (("", variant), ("plain_", Variant("plain")), ("same_", variant.of_same_work(length)))
-    calls, row = [], {"batch": batch, "heads": heads, "length": length, "hdim": hdim, "variant": variant.name, "wrong": ""}
+    calls, flex_sides = [], []
+    row = {"batch": batch, "heads": heads, "length": length, "hdim": hdim, "variant": variant.name, "wrong": ""}
     for name, one in sides:
         q, k, v, o = tensors(torch, shape, one, dtype)
         call, row[name + "kernel"] = call_of(torch, context, q, k, v, o, one)
         row["wrong"] = row["wrong"] or wrong(torch, q, k, v, o, one)
         calls.append(call)
+        if chosen.flex and not variant.packed and name != "plain_":
+            flex_sides.append((name + "flex_", one, flex_call(torch, q, k, v, one)))
     if row["wrong"]:
         return row
+    sides += tuple((name, one) for name, one, _ in flex_sides)
+    calls += [call for _, _, call in flex_sides]
     for (name, one), milliseconds in zip(sides, timed_rounds(torch, calls, chosen.rounds)):
         row[name + "tflops"] = flops(batch, heads, hdim, one.seen(length)) / statistics.median(milliseconds) / 1e9
         row[name + "spread_percent"] = spread(milliseconds)
     row["plain_ratio"], row["ratio"] = row["tflops"] / row["plain_tflops"], row["tflops"] / row["same_tflops"]
+    if flex_sides:
+        row["flex_ratio"], row["flex_own_ratio"] = row["tflops"] / row["flex_tflops"], row["flex_tflops"] / row["same_flex_tflops"]
     return row
 
 
@@ -155,20 +178,32 @@ def line(row):
         return wrong_line(begin, row)
     return (f"{begin} TFLOP/s {row['tflops']:6.1f} ±{row['spread_percent']:3.1f} %   plain {row['plain_tflops']:6.1f} "
             f"ratio {row['plain_ratio']:5.3f}   same work {row['same_tflops']:6.1f} ±{row['same_spread_percent']:3.1f} %   ratio {row['ratio']:5.3f}\n"
-            f"    {row['kernel']}")
+            f"    {row['kernel']}" + flex_line(row))
+
+
+def flex_line(row):
+    if "flex_ratio" not in row:
+        return ""
+    return (f"\n    FlexAttention {row['flex_tflops']:6.1f} ±{row['flex_spread_percent']:3.1f} %   ratio {row['flex_ratio']:5.3f}   "
+            f"its same work {row['same_flex_tflops']:6.1f}   its ratio {row['flex_own_ratio']:5.3f}")
 
 
 def main():
     parser = argument_parser(__doc__, "B,H,S,D", SHAPES, minimum=0.9)
     parser.add_argument("--dtype", choices=("bf16", "fp16"), default="bf16")
+    parser.add_argument("--flex", action="store_true", help="time PyTorch's FlexAttention too")
     chosen = parsed(parser, "B,H,S,D", SHAPES)
     if any(heads % KV_GROUP for _, heads, _, _ in chosen.shapes):
         parser.error(f"--shape {chosen.shape}: H is no multiple of {KV_GROUP}")
 
     def measured(torch, context, _):
+        if chosen.flex:
+            importlib.import_module("torch.nn.attention.flex_attention")
         for shape in chosen.shapes:
             for variant in variants(shape[2]):
                 yield measure(torch, context, shape, variant, chosen)
+                if chosen.flex:
+                    torch._dynamo.reset()  # it keeps a few compiled forms of a function, and then compiles no more
             torch.cuda.empty_cache()
 
     return run(chosen, measured, line, "the same work", (), lambda _: ({"dtype": chosen.dtype}, f", {chosen.dtype}"))
