@@ -1,48 +1,13 @@
 // The items of a warp-specialised launch: how many heads take turns, in which order items come, and which block has which.
 
 #include "kernels/programs/pages.hpp"
-#include "kernels/programs/ws_items.hpp"
 #include "tests/mutation/checks.hpp"
+#include "tests/mutation/item_launch.hpp"
 
 #include <algorithm>
-#include <tuple>
-#include <utility>
-#include <vector>
 
-namespace fmha::test {
+namespace fmha::test::items {
 namespace {
-
-using Item = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-using kernels::WsGrid;
-
-Item tuple_of(const kernels::FwdItem& item) {
-    return {item.b, item.h, item.q_tile, item.v_tile};
-}
-
-/// A launch of tiles of 4 rows, whose other numbers all differ.
-struct Launch {
-    KernelConfig config;
-    FwdArgs args;
-
-    Launch(Mode mode, bool masked, std::int64_t batch, std::int64_t heads_q, std::int64_t heads_k,
-           std::int64_t q_tiles, std::int64_t keys, std::int64_t channels = 64) {
-        config.signature.mode = mode;
-        config.signature.mask = masked ? MaskClass::causal : MaskClass::none;
-        config.algorithm.tile = {.m0 = 4, .n0 = 2, .n1 = 160};
-        config.algorithm.wave.m0 = 2;
-        args.shape = {mode, batch, heads_q, heads_k, 4 * q_tiles, keys, 0, 0, channels, 128 - channels};
-        // In a group the largest length says how many tiles an entry may have, and seqlen_q is none (N-2).
-        if (mode == Mode::group) std::swap(args.shape.seqlen_q, args.shape.max_seqlen_q);
-    }
-    /// Each row sees so many keys before and behind its own, or all: -1.
-    Launch window(std::int64_t left, std::int64_t right) const {
-        Launch launch = *this;
-        launch.config.signature.mask = MaskClass::generic;
-        launch.args.mask = {.type = MaskType::window_generic, .left = left, .right = right};
-        return launch;
-    }
-    WsGrid grid() const { return {config, args}; }
-};
 
 /// Heads that take turns where a block computes one item, of a launch of 128 channels: 256 bytes a key.
 struct Turns {
@@ -219,45 +184,6 @@ bool uneven_pairs_are_dealt() {
     return blocks(3, 25, 3, 6) == 6 && blocks(3, 113, 2, 16) == 15;
 }
 
-/// Under a window blocks compute several items, of all heads that are cached with twice the window.
-bool windows_are_dealt() {
-    const Launch seven(Mode::batch, true, 1, 7, 7, 4, 100);
-    const auto slides = [](const Launch& launch) {
-        const WsGrid grid = launch.grid();
-        return grid.slides && !grid.lengthens && !grid.dealt_to(1).pairs && !grid.uneven;
-    };
-    const auto lengthens = [](const Launch& launch) {
-        const WsGrid grid = launch.grid();
-        return !grid.slides && grid.lengthens;
-    };
-    // 74 of 100 keys are a window; with one more on either side later items are longer than the first.
-    if (!slides(seven.window(36, 37)) || !lengthens(seven.window(37, 37)) || !lengthens(seven.window(36, 38)))
-        return false;
-    // Of 33 keys 24 are one.
-    const Launch odd(Mode::batch, true, 1, 7, 7, 4, 33);
-    if (!slides(odd.window(11, 11)) || !lengthens(odd.window(11, 12))) return false;
-    // Without an end to one side there is no window, and a causal kernel does not look at the other side.
-    if (!lengthens(seven.window(10, 100)) || !lengthens(seven.window(100, 10))) return false;
-    Launch causal = seven.window(36, 37);
-    causal.config.signature.mask = MaskClass::causal;
-    if (!lengthens(causal)) return false;
-    // Tiles that are no whole number of tiles of keys, and many tiles of a head, change nothing.
-    Launch ends_within = seven.window(36, 37);
-    ends_within.config.algorithm.tile.n0 = 3;
-    if (!slides(ends_within) || ends_within.grid().on(6).blocks != 6) return false;
-    if (Launch(Mode::batch, true, 1, 2, 2, 33, 100).window(10, 0).grid().on(10).blocks != 10) return false;
-    // 300 heads of 64 * 1024 keys: two are cached whole, 64 with 2048 of them, 58 with 2222 (59 with one less), all of them with few.
-    const Launch many(Mode::batch, true, 1, 300, 300, 17, 64 * 1024);
-    if (many.window(1022, 0).grid().heads_at_once != 64 || many.window(1109, 0).grid().heads_at_once != 58 ||
-        many.window(30 * 1024 - 2, 0).grid().heads_at_once != 2 ||
-        many.window(9, 0).grid().heads_at_once != 300)
-        return false;
-    // In a group the largest number of rows says how many keys there may be: 100. The blocks have no divisor of 32 heads.
-    const Launch group(Mode::group, true, 1, 32, 32, 25, 0);
-    return slides(group.window(36, 37)) && lengthens(group.window(37, 37)) &&
-           group.window(36, 37).grid().on(16).blocks == 15 && group.window(36, 37).grid().on(15).blocks == 15;
-}
-
 /// One item a block: round after round of heads; in a round the last query tile of every head, then the previous one.
 std::vector<Item> in_rounds(const Launch& launch) {
     const WsGrid grid = launch.grid();
@@ -293,15 +219,23 @@ std::vector<Item> in_pairs(const Launch& launch) {
 bool dealing_is_right(const Launch& launch, std::uint32_t blocks) {
     const WsGrid grid = launch.grid().dealt_to(blocks);
     const std::size_t together = grid.pairs ? 2 : 1;
-    const std::vector<Item> all = grid.pairs ? in_pairs(launch) : in_rounds(launch);
-    if (std::ssize(all) != grid.size()) return false;
     const MaskClass mask = launch.config.signature.mask;
     const bool window = mask == MaskClass::generic && grid.slides;
+    std::vector<Item> all;
+    const bool cut = grid.first_are_last;
+    if (cut)
+        all = in_window_order(launch);
+    else
+        all = grid.pairs ? in_pairs(launch) : in_rounds(launch);
+    if (std::ssize(all) != grid.size()) return false;
     if (grid.pairs != (mask != MaskClass::none && !window && blocks < grid.size())) return false;
     std::vector<std::vector<Item>> want(blocks);
-    for (std::size_t n = 0; n < all.size(); ++n) want[n / together % blocks].push_back(all[n]);
+    for (std::size_t n = 0; n < all.size(); ++n) {
+        const std::size_t round = n / together / blocks, place = n / together % blocks;
+        want[cut && round % 2 != 0 ? blocks - 1 - place : place].push_back(all[n]);
+    }
     for (std::uint32_t block = 0; block < blocks; ++block) {
-        const kernels::BlockItems items{grid, block};
+        const kernels::BlockItems items{grid, block, mask == MaskClass::generic};
         std::vector<Item> got;
         for (std::uint32_t n = 0; got.size() <= all.size() && items.exists(n); ++n)
             got.push_back(tuple_of(items[n]));
@@ -323,7 +257,7 @@ bool pages_are_divided() {
         FwdArgs forward;
         forward.shape = args.shape;
         const WsGrid grid = WsGrid(config, args).dealt_to(3);
-        const kernels::BlockItems items{grid, 0};
+        const kernels::BlockItems items{grid, 0, false};
         if (items.of_page().number != size || WsGrid(config, forward).of_page.number != 1) return false;
         const kernels::OneItem one{{}, kernels::Divisor(static_cast<std::uint32_t>(size))};
         for (const kernels::Divisor* of_page : {&items.of_page(), &one.of_page()})
@@ -345,7 +279,7 @@ bool pages_are_divided() {
 bool equal_lengths_are_known() {
     const std::int32_t lengths[] = {0, 7, 9};
     const auto known = [](const Launch& launch) {
-        return kernels::BlockItems{launch.grid().dealt_to(3), 0}.lengths_equal();
+        return kernels::BlockItems{launch.grid().dealt_to(3), 0, false}.lengths_equal();
     };
     const Launch batch(Mode::batch, false, 2, 6, 3, 5, 100);
     for (const auto array : {&LengthArrays::seqlen_q, &LengthArrays::seqlen_k, &LengthArrays::cu_seqlen_q,
@@ -358,12 +292,10 @@ bool equal_lengths_are_known() {
            !kernels::OneItem::lengths_equal();
 }
 
-} // namespace
-
-bool ws_items_are_right() {
+bool all_are_right() {
     if (!pages_are_divided() || !equal_lengths_are_known()) return false;
     if (!divisors_are_right() || !turns_are_right() || !blocks_are_right() || !last_tiles_are_dealt() ||
-        !uneven_pairs_are_dealt() || !windows_are_dealt())
+        !uneven_pairs_are_dealt())
         return false;
     const Launch launches[] = {
         {Mode::batch, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 2, 6, 3, 5, 100},
@@ -371,6 +303,15 @@ bool ws_items_are_right() {
         {Mode::group, true, 3, 5, 5, 4, 64 * 1024}, {Mode::group, true, 2, 6, 2, 3, 200 * 1024},
         {Mode::group, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 1, 7, 7, 1, 100},
         {Mode::batch, true, 2, 4, 4, 3, 40 * 1024}}; // turns of three heads, and of two
+    // All heads at once, and turns of 31.
+    for (const std::int64_t heads : {3, 20}) {
+        const Launch cut = Launch(Mode::batch, true, 2, heads, heads, 9, 9 * 512, 64, 512).window(2046, 0);
+        const std::uint32_t all = static_cast<std::uint32_t>(9 * 2 * heads);
+        for (const std::uint32_t blocks : {1U, 7U, 16U, all - 1, all})
+            if (!dealing_is_right(cut, blocks) ||
+                cut.grid().dealt_to(blocks).first_are_last != (blocks < all))
+                return false;
+    }
     for (const Launch& launch : launches)
         for (const std::int64_t blocks :
              {std::int64_t{1}, std::int64_t{2}, std::int64_t{7}, std::int64_t{16}, launch.grid().size() - 1,
@@ -383,4 +324,9 @@ bool ws_items_are_right() {
            tuple_of(one[0]) == Item(1, 2, 3, 4);
 }
 
-} // namespace fmha::test
+} // namespace
+} // namespace fmha::test::items
+
+bool fmha::test::ws_items_are_right() {
+    return items::all_are_right();
+}

@@ -5,7 +5,7 @@
 namespace fmha::test {
 
 std::span<const Check> checks() {
-    static constexpr std::array<Check, 24> all{{{"mask", mask_is_right},
+    static constexpr std::array<Check, 25> all{{{"mask", mask_is_right},
                                                 {"key tiles", key_tiles_are_right},
                                                 {"tiles of teams", tiles_of_teams_are_right},
                                                 {"query tiles", query_tiles_are_right},
@@ -27,6 +27,7 @@ std::span<const Check> checks() {
                                                 {"lse", lse_is_right},
                                                 {"appended keys", appended_keys_are_right},
                                                 {"items", ws_items_are_right},
+                                                {"items of windows", ws_windows_are_right},
                                                 {"head rows", head_rows_are_right},
                                                 {"score units", score_units_are_right}}};
     return all;

@@ -38,6 +38,7 @@ bool sink_gradient_is_right();
 bool lse_is_right();
 bool appended_keys_are_right();
 bool ws_items_are_right();
+bool ws_windows_are_right();
 bool head_rows_are_right();
 bool score_units_are_right();
 

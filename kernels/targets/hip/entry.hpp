@@ -49,8 +49,11 @@ struct BlockParts<Kernel, true> {
     FMHA_DEVICE static Machine machine(const Args& args) { return Machine(args.launch); }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& context, const Args& parameter, std::int64_t block) {
-        kernels::fmha_fwd_ws(context, parameter.args,
-                             kernels::BlockItems{parameter.launch.grid, static_cast<std::uint32_t>(block)});
+        constexpr bool reordered =
+            kernels::WsGrid::reorders<typename Program::Args>(Kernel::config().signature.mask);
+        kernels::fmha_fwd_ws(
+            context, parameter.args,
+            kernels::BlockItems{parameter.launch.grid, static_cast<std::uint32_t>(block), reordered});
     }
 };
 #endif
