@@ -21,19 +21,6 @@ struct Destination {
     fs::path draft, name;
 };
 
-/// Where links lead, whether there is a file or not.
-fs::path behind_links(fs::path file) {
-    constexpr int most_links = 40; // as the kernel has it
-    std::error_code failure;
-    for (int n = 0; fs::is_symlink(fs::symlink_status(file, failure)); ++n) {
-        if (n == most_links)
-            throw InputError(fmt::format("{}: cannot be written: too many links", file.string()));
-        const fs::path next = fs::read_symlink(file, failure);
-        file = next.is_absolute() ? next : file.parent_path() / next;
-    }
-    return file;
-}
-
 Destination destination_of(const fs::path& file) {
     std::error_code failure;
     if (file.has_parent_path()) fs::create_directories(file.parent_path(), failure);
@@ -49,6 +36,17 @@ Destination destination_of(const fs::path& file) {
 }
 
 } // namespace
+
+fs::path behind_links(fs::path file) {
+    constexpr int most_links = 40; // as the kernel has it
+    std::error_code failure;
+    for (int n = 0; fs::is_symlink(fs::symlink_status(file, failure)); ++n) {
+        if (n == most_links)
+            throw InputError(fmt::format("{}: cannot be reached: too many links", file.string()));
+        file = file.parent_path() / fs::read_symlink(file, failure);
+    }
+    return file;
+}
 
 std::string read_file(const fs::path& path) {
     std::error_code unreadable;

@@ -6,6 +6,10 @@
 
 namespace fmha::system {
 
+/// Where the links of a name lead, whether there is a file or not: weakly_canonical of the library keeps the name of a link to a file
+/// that is still to be written. Throws InputError where they go round, or are more than 40.
+std::filesystem::path behind_links(std::filesystem::path file);
+
 /// The whole file, which may be a pipe or a device. Throws InputError with the path and the system's reason, and for a file of more than
 /// `most_bytes_of_input` bytes (streams.hpp).
 std::string read_file(const std::filesystem::path& path);

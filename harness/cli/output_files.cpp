@@ -1,5 +1,6 @@
 #include "harness/cli/output_files.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -13,21 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where a link leads, also to a file that is still to be written: weakly_canonical keeps the name of such a link.
-fs::path behind_links(fs::path file) {
-    constexpr int most_links = 40; // as many as the system follows
-    std::error_code failure;
-    for (int links = 0; links < most_links && fs::is_symlink(fs::symlink_status(file, failure)); ++links)
-        file = file.parent_path() / fs::read_symlink(file, failure);
-    return file;
-}
-
 /// The one name of a file; nothing where it cannot be lost.
 std::optional<fs::path> place_of(const fs::path& file) {
     std::error_code failure;
     const auto status = fs::status(file, failure);
     if (file.empty() || (fs::exists(status) && !fs::is_regular_file(status))) return std::nullopt;
-    const auto place = fs::weakly_canonical(behind_links(fs::absolute(file)), failure);
+    const auto place = fs::weakly_canonical(system::behind_links(fs::absolute(file)), failure);
     return failure ? file : place;
 }
 

@@ -86,9 +86,21 @@ TEST(Files, AreWrittenWithTheirFoldersAndThroughLinks) {
     EXPECT_TRUE(std::filesystem::is_symlink(link));
     EXPECT_EQ(read_file(file), "three");
     std::filesystem::create_symlink("round", folder.path() / "round");
-    EXPECT_THROW(write_file(folder.path() / "round", "x"), InputError);
+    EXPECT_THAT(
+        [&] { write_file(folder.path() / "round", "x"); },
+        testing::ThrowsMessage<InputError>(testing::HasSubstr("round: cannot be reached: too many links")));
     write_file("/dev/null", "x");
     EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(Files, AreFoundBehindChainsOfLinksToFilesThatAreNotThereYet) {
+    const TemporaryDirectory folder;
+    const auto there = folder.path() / "there";
+    std::filesystem::create_directory(there);
+    std::filesystem::create_symlink("there/second", folder.path() / "first");
+    std::filesystem::create_symlink(folder.path() / "file", there / "second");
+    EXPECT_EQ(behind_links(folder.path() / "first"), folder.path() / "file");
+    EXPECT_EQ(behind_links(folder.path() / "file"), folder.path() / "file");
 }
 
 TEST(Program, SaysWhereItLiesAndWhatItHolds) {
