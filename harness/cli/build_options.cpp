@@ -48,7 +48,9 @@ void CompileOptions::declare(OptionSet& options) {
 }
 
 std::string CompileOptions::regenerate(const std::vector<std::string>& request) const {
-    std::vector<std::string> words{system::program_path().string(), "generate"};
+    const std::string program = system::program_path().string();
+    if (program.empty()) return {}; // nobody can then
+    std::vector<std::string> words{program, "generate"};
     words.insert(words.end(), request.begin(), request.end());
     for (const auto& [option, value] : {std::pair{"--out", out_},
                                         {"--root", root_},

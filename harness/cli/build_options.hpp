@@ -25,6 +25,7 @@ class CompileOptions {
     std::string launcher() const;
 
   private:
+    /// BuildTools::regenerate; empty on a system that does not say where this program lies, as without /proc.
     std::string regenerate(const std::vector<std::string>& request) const;
 
     std::string out_ = built::default_folder, root_, compiler_, launcher_;

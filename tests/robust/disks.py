@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """disks.py FMHA CASES_ROOT: on a read-only disk and on one that is full, each command that writes a file says so in one sentence with the
-file's name and ends with 2, and a verdict that was reached is told. Both disks are small file systems of a mount namespace of
-this process; without the right to one it ends with 77."""
+file's name and ends with 2, and a verdict that was reached is told. Without /proc `fmha generate` writes a build.ninja that nothing
+regenerates. All of these are small file systems of a mount namespace of this process; without the right to one it ends with 77."""
 
 import contextlib
 import os
@@ -79,6 +79,18 @@ def complaint(words, disk, folder, verdict):
     return [f"{disk}: {' '.join(words)}: {', '.join(wrong)}"] if wrong else []
 
 
+def without_proc(folder):
+    """The command cannot find itself then, so no rule may name it."""
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/proc"], check=True)
+    out = folder / "kernels"
+    words = [*BUILD[1:-2], "--out", str(out)]
+    done = subprocess.run([FMHA, "generate", *words], cwd=folder, capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        return [f"without /proc: generate ended with {done.returncode}: {done.stderr}"]
+    text = (out / "build.ninja").read_text()
+    return ["without /proc: build.ninja has a rule that nobody can run"] if "rule generate" in text or "rule gfx942" not in text else []
+
+
 def main():
     inside_namespace()
     with tempfile.TemporaryDirectory() as name:
@@ -102,6 +114,7 @@ def main():
                 if disk == "full":
                     subprocess.run(["find", str(folder / disk), "-mindepth", "1", "-delete"], check=True)
             subprocess.run(["umount", str(folder / disk)], check=True)
+        wrong += without_proc(folder)
         print("\n".join(wrong) if wrong else f"{len(COMMANDS)} commands on a read-only and on a full disk: a sentence each")
         return 1 if wrong else 0
 
