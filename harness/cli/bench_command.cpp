@@ -10,6 +10,7 @@
 #include "harness/cli/bench_choice.hpp"
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/counted.hpp"
 #include "harness/cli/memory_limit.hpp"
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_identity.hpp"
@@ -230,8 +231,8 @@ class BenchCommand final : public Command {
         fmt::print(streams.out, "{} on target {}, kernels for {}\n", machine(target), target_.name(),
                    target.arch());
         if (choice_.left_out() > 0)
-            fmt::print(streams.out, "{} cases, and {} that expect a refusal, which takes no time\n", cases,
-                       choice_.left_out());
+            fmt::print(streams.out, "{}, and {} with an expected refusal, which takes no time\n",
+                       counted(cases, "case"), choice_.left_out());
         if (!choice_.sentence().empty()) fmt::print(streams.out, "{}\n", choice_.sentence());
     }
 
@@ -249,7 +250,8 @@ class BenchCommand final : public Command {
         for (const auto& [c, row] : rows) ++counts[row.outcome];
         print_ceilings(rows, streams);
         if (end.resumed > 0)
-            fmt::print(streams.out, "continued: {} rows were there, says {}\n", end.resumed, journal_);
+            fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",
+                       counted(end.resumed, "row"), journal_);
         fmt::print(streams.out, "{} measured, {} wrong, {} not run", counts[BenchOutcome::measured],
                    counts[BenchOutcome::wrong], counts[BenchOutcome::not_run]);
         if (const std::size_t lost = counts[BenchOutcome::crashed] + counts[BenchOutcome::timed_out];

@@ -2,6 +2,7 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cli/build_options.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/counted.hpp"
 #include "harness/cli/kernel_request.hpp"
 #include "kernels/generator/write.hpp"
 
@@ -76,8 +77,9 @@ class GenerateCommand final : public Command {
                const Streams& streams) const {
         for (const auto& kernel : selection.declined)
             fmt::print(streams.out, "declined {}: {}\n", kernel.kernel.name, kernel.reason);
-        fmt::print(streams.out, "{} kernels in {} sources under {}, {} declined\n", selection.kernels.size(),
-                   units.size(), compile_.out(), selection.declined.size());
+        fmt::print(streams.out, "{} in {} under {}, {} declined\n",
+                   counted(selection.kernels.size(), "kernel"), counted(units.size(), "source"),
+                   compile_.out(), selection.declined.size());
         if (!request_.sentence().empty()) fmt::print(streams.out, "{}\n", request_.sentence());
     }
 

@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/attempts.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/counted.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/recorded_catalogue.hpp"
 #include "harness/cli/store_option.hpp"
@@ -164,8 +165,8 @@ class MergeCommand final : public Command {
     static void print(const Merged& merged, const reports::Report& report, const Streams& streams) {
         fmt::print(streams.out, "{}", reports::failures_text(report.results));
         const auto shards = merged.identity.value("shards", std::uint64_t{1});
-        fmt::print(streams.out, "{} run{} of {} shard{}\n{}", merged.runs.size(),
-                   merged.runs.size() == 1 ? "" : "s", shards, shards == 1 ? "" : "s", report.ledger.text());
+        fmt::print(streams.out, "{} of {}\n{}", counted(merged.runs.size(), "run"), counted(shards, "shard"),
+                   report.ledger.text());
         streams.out.flush();
     }
 

@@ -3,6 +3,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/case_options.hpp"
+#include "harness/cli/counted.hpp"
 #include "harness/families/family.hpp"
 #include "harness/families/given_inputs.hpp"
 #include "harness/npy/exchange.hpp"
@@ -51,7 +52,7 @@ class ReferenceCommand final : public Command {
             const Json written{{"name", c.id}, {"rows", rows}, {"out", out_}};
             fmt::print(streams.out, "{}\n", written.dump());
         } else {
-            fmt::print(streams.out, "{}: {} rows written to {}\n", c.id, rows, out_);
+            fmt::print(streams.out, "{}: {} written to {}\n", c.id, counted(rows, "row"), out_);
         }
         return all_well;
     }

@@ -4,6 +4,7 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
 #include "harness/cli/attempts.hpp"
+#include "harness/cli/counted.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/paint.hpp"
 
@@ -98,8 +99,7 @@ void VerifyReports::print_report(const reports::Report& report, const std::strin
     fmt::print(streams.out, "{}\n", headline);
     if (report.info.resumed > 0)
         fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",
-                   report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
-                   journal);
+                   counted(static_cast<std::size_t>(report.info.resumed), "case"), journal);
     for (const std::string& sentence : report.info.left_out) fmt::print(streams.out, "{}\n", sentence);
     if (!report.info.devices.empty()) fmt::print(streams.out, "{}\n", fmt::join(report.info.devices, "\n"));
     fmt::print(streams.out, "{}", painted(report.ledger.text(), streams.colours));
@@ -110,7 +110,7 @@ void VerifyReports::print_report(const reports::Report& report, const std::strin
 }
 
 std::string sampled_shapes(std::span<const harness::CaseResult> results, bool runs_row_tiles) {
-    std::int64_t sampled = 0, in_tiles = 0;
+    std::size_t sampled = 0, in_tiles = 0;
     for (const harness::CaseResult& result : results) {
         if (!result.sampled || result.rows == 0 ||
             std::ranges::find(result.labels, "matrix") == result.labels.end())
@@ -120,9 +120,9 @@ std::string sampled_shapes(std::span<const harness::CaseResult> results, bool ru
         if (runs_row_tiles && family && traits_of(*family).contiguous()) ++in_tiles;
     }
     if (sampled == 0) return {};
-    std::string sentence = fmt::format("{} results of large shapes are of sampled rows", sampled);
+    std::string sentence = fmt::format("large shapes: {} of sampled rows alone", counted(sampled, "result"));
     if (in_tiles > 0)
-        sentence += fmt::format("; in {} of them only the tiles of these rows were computed", in_tiles);
+        sentence += fmt::format("; for {} only the tiles of these rows were computed", in_tiles);
     return sentence;
 }
 

@@ -71,13 +71,14 @@ TEST(BenchCommand, TimesEveryMatchingKernelOfAMatrixAndContinues) {
                                         "--sweep-csv", folder / "sweep.csv"};
     const Ran ran = run(line);
     EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
-    EXPECT_THAT(ran.out, HasSubstr("1 cases, and 1 that expect a refusal"));
+    EXPECT_THAT(ran.out, HasSubstr("1 case, and 1 with an expected refusal"));
     const std::string csv = system::read_file(folder / "sweep.csv");
     const auto kernels = std::count(csv.begin(), csv.end(), '\n') - 1;
     EXPECT_GT(kernels, 1);
     EXPECT_THAT(csv, HasSubstr("\nTiny,1,16,48,1,1,64,64,fp16,fwd_gfx950_"));
     const Ran again = run(line);
-    EXPECT_THAT(again.out, HasSubstr(fmt::format("continued: {} rows were there", kernels)));
+    EXPECT_THAT(again.out,
+                HasSubstr(fmt::format("continued: {} rows had finished in earlier processes", kernels)));
     EXPECT_EQ(system::read_file(folder / "sweep.csv"), csv);
     auto other = line;
     other.insert(other.end(), {"--kernels", "planned"});
