@@ -234,7 +234,7 @@ class CompareCommand final : public Command {
                 row.update(said);
                 row["command"] = fmt::format("fmha compare {} --ck-kernels {} --arch {}{} --keep kept",
                                              system::shell_word(own.name), system::shell_word(checkout_),
-                                             options.of_case.arch, options.of_case.target_flags);
+                                             options.of_case.arch, options.of_case.given.target_flags);
                 if (beside.asked)
                     both = parity::compare(own, beside.theirs);
                 else

@@ -53,15 +53,16 @@ std::shared_ptr<const harness::Target> RunChoice::target(int jobs) const {
 harness::CaseRunOptions RunChoice::of_case(const harness::Target& target, int jobs) const {
     harness::CaseRunOptions run;
     run.arch = target.arch();
-    run.target_flags = target.flags();
-    run.arch_dir = arch_files().folder();
-    if (!run.arch_dir.empty()) run.archs = target.archs();
+    run.given = {.target_flags = target.flags(),
+                 .catalogue = {},
+                 .arch_dir = arch_files().folder(),
+                 .cases_root = root_,
+                 .where = where_};
+    if (!run.given.arch_dir.empty()) run.archs = target.archs();
     // Threads that the worker processes leave free help each of them with the reference.
     run.reference_threads = system::threads_of_each(jobs);
     run.all_kernels = kernels_ == "all";
     run.kernel_filter = kernel_filter_;
-    run.where = where_;
-    run.cases_root = root_;
     run.repeats = static_cast<int>(repeats_);
     run.warm_up = static_cast<int>(warm_up_);
     run.memory_limit = memory_.bytes();

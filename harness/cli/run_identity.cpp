@@ -47,21 +47,22 @@ std::string cases_sha256(const std::vector<harness::Case>& cases) {
 Json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
                   const harness::RunOptions& options) {
     const auto& run = options.of_case;
+    const auto& given = run.given;
     const std::string kernels = target.kernel_build();
     return {{"cases", cases.size()},
             {"cases_sha256", cases_sha256(cases)},
-            {"cases_root", run.cases_root},
-            {"target", std::string(target.name()) + run.target_flags},
+            {"cases_root", given.cases_root},
+            {"target", std::string(target.name()) + given.target_flags},
             {"machine", target.description()},
             {"driver", target.driver()},
             {"compiler", __VERSION__},
             {"arch", run.arch},
-            {"arch_files_sha256", digest_of_folder(run.arch_dir)},
-            {"kernels", !run.catalogue.empty() ? "list " + run.catalogue
-                        : run.all_kernels      ? "all"
-                                               : "planned"},
+            {"arch_files_sha256", digest_of_folder(given.arch_dir)},
+            {"kernels", !given.catalogue.empty() ? "list " + given.catalogue
+                        : run.all_kernels        ? "all"
+                                                 : "planned"},
             {"kernel", run.kernel_filter},
-            {"where", run.where},
+            {"where", given.where},
             {"repeats", run.repeats},
             {"warmup", run.warm_up},
             {"timeout", options.timeout.count()},

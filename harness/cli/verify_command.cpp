@@ -336,7 +336,7 @@ class VerifyCommand final : public Command {
         options.of_case.waivers = waivers_.entries();
         if (catalogue_.on()) {
             options.of_case.all_kernels = true;
-            options.of_case.catalogue = catalogue_.words();
+            options.of_case.given.catalogue = catalogue_.words();
         }
         return options;
     }

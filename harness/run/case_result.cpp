@@ -58,15 +58,16 @@ CaseResult unfinished_result(const Case& c, const CaseRunOptions& options, NotRu
 }
 
 std::string reproducing_command(const Case& c, const CaseRunOptions& options, const std::string& kernel) {
+    const GivenOptions& given = options.given;
     std::string command = fmt::format("fmha verify {} --arch {}", system::shell_word(c.id), options.arch);
-    if (!options.catalogue.empty()) command += " --catalogue --rules " + options.catalogue;
-    command += options.target_flags;
-    if (!options.arch_dir.empty()) command += " --arch-dir " + system::shell_word(options.arch_dir);
-    if (!options.cases_root.empty()) command += " --cases-root " + system::shell_word(options.cases_root);
+    if (!given.catalogue.empty()) command += " --catalogue --rules " + given.catalogue;
+    command += given.target_flags;
+    if (!given.arch_dir.empty()) command += " --arch-dir " + system::shell_word(given.arch_dir);
+    if (!given.cases_root.empty()) command += " --cases-root " + system::shell_word(given.cases_root);
     if (options.all_kernels && !kernel.empty())
-        command += (options.catalogue.empty() ? " --kernels all --kernel " : " --kernel ") +
+        command += (given.catalogue.empty() ? " --kernels all --kernel " : " --kernel ") +
                    system::shell_word(kernel);
-    if (!options.where.empty()) command += " --where " + system::shell_word(options.where);
+    if (!given.where.empty()) command += " --where " + system::shell_word(given.where);
     if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
     if (options.warm_up > 0) command += fmt::format(" --warmup {}", options.warm_up);
     return command;

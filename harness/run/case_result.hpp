@@ -13,20 +13,22 @@
 
 namespace fmha::harness {
 
+/// Options of the command line of a run that the command to repeat a result needs as well, as they were given; empty: not given.
+struct GivenOptions {
+    std::string target_flags; ///< those that choose the target, each after a space
+    std::string catalogue;    ///< rule set of the list that the cases witness; empty: they are of case files
+    std::string arch_dir, cases_root, where;
+};
+
 struct CaseRunOptions {
     std::string arch = "gfx950";
-    std::string target_flags;  ///< options that choose the target, for the command that reproduces a result
-    bool all_kernels = false;  ///< every accepting kernel, not only the planned one
-    std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
-    std::string where;         ///< the filter of the kernel source, for the command that reproduces a result
-    std::string
-        catalogue; ///< rule set of the list that the cases witness, for the same command; empty = case files
-    std::string cases_root; ///< for the same command, when it is not the usual one
-    std::string arch_dir;   ///< for the same command, when it is given; `archs` are its architectures
-    std::optional<arch::ArchSet> archs{};
-    int repeats = 0;                  ///< 0 = the case's own number
-    int warm_up = 0;                  ///< launches beside them
-    int reference_threads = 1;        ///< at most; fewer where `memory_limit` is short
+    GivenOptions given{};
+    bool all_kernels = false;             ///< every accepting kernel, not only the planned one
+    std::string kernel_filter;            ///< glob on kernel names, with all_kernels; empty = all
+    std::optional<arch::ArchSet> archs{}; ///< those of `given.arch_dir`
+    int repeats = 0;                      ///< 0 = the case's own number
+    int warm_up = 0;                      ///< launches beside them
+    int reference_threads = 1;            ///< at most; fewer where `memory_limit` is short
     std::int64_t memory_limit = 0;    ///< bytes (of Family::bytes) above which a case is not run; 0 = none
     double work_limit = 0.0;          ///< floating-point operations above which a case is not run; 0 = none
     const Waivers* waivers = nullptr; ///< of the run, which they outlive; null without --waivers

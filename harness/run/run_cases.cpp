@@ -134,7 +134,7 @@ class CaseRun {
     /// The options for a case on the device of a worker, whose reproducing command names this device alone.
     CaseRunOptions of_case(std::size_t place) const {
         CaseRunOptions options = options_.of_case;
-        if (target_.devices().size() > 1) options.target_flags = target_.flags_of(place);
+        if (target_.devices().size() > 1) options.given.target_flags = target_.flags_of(place);
         return options;
     }
 

@@ -315,7 +315,7 @@ TEST(ListedKernels, AreRedWhenTheyWriteNothing) {
     CatalogueLedger ledger(list, all, all);
     CaseRunOptions options;
     options.all_kernels = true;
-    options.catalogue = "claim";
+    options.given.catalogue = "claim";
     for (const Witness& witness : all)
         for (const CaseResult& result : run_case(witness.of, source, options)) {
             EXPECT_THAT(result.reproduce, HasSubstr("--catalogue --rules claim"));
