@@ -54,10 +54,10 @@ harness::CaseRunOptions RunChoice::of_case(const harness::Target& target, int jo
     harness::CaseRunOptions run;
     run.arch = target.arch();
     run.given = {.target_flags = target.flags(),
-                 .catalogue = {},
                  .arch_dir = arch_files().folder(),
                  .cases_root = root_,
                  .where = where_};
+    if (timeout_ != usual_timeout) run.given.timeout = timeout();
     if (!run.given.arch_dir.empty()) run.archs = target.archs();
     // Threads that the worker processes leave free help each of them with the reference.
     run.reference_threads = system::threads_of_each(jobs);

@@ -44,7 +44,8 @@ class RunChoice {
   private:
     TargetChoice target_;
     std::string root_, kernels_ = "planned", kernel_filter_, where_, devices_;
-    std::int64_t repeats_ = 0, warm_up_ = 0, timeout_ = 600;
+    static constexpr std::int64_t usual_timeout = 600;
+    std::int64_t repeats_ = 0, warm_up_ = 0, timeout_ = usual_timeout;
     MemoryLimit memory_;
 };
 

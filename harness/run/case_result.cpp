@@ -70,6 +70,7 @@ std::string reproducing_command(const Case& c, const CaseRunOptions& options, co
     if (!given.where.empty()) command += " --where " + system::shell_word(given.where);
     if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
     if (options.warm_up > 0) command += fmt::format(" --warmup {}", options.warm_up);
+    if (given.timeout) command += fmt::format(" --timeout {}", given.timeout->count());
     return command;
 }
 

@@ -6,6 +6,7 @@
 #include "harness/run/worker_pool.hpp"
 #include "kernels/arch/arch.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,9 +16,10 @@ namespace fmha::harness {
 
 /// Options of the command line of a run that the command to repeat a result needs as well, as they were given; empty: not given.
 struct GivenOptions {
-    std::string target_flags; ///< those that choose the target, each after a space
-    std::string catalogue;    ///< rule set of the list that the cases witness; empty: they are of case files
-    std::string arch_dir, cases_root, where;
+    std::string target_flags{}; ///< those that choose the target, each after a space
+    std::string catalogue{}; ///< rule set of the list that the cases witness; empty: they are of case files
+    std::string arch_dir{}, cases_root{}, where{};
+    std::optional<std::chrono::seconds> timeout{}; ///< of a case; 0 = none
 };
 
 struct CaseRunOptions {

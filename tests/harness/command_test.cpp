@@ -36,16 +36,20 @@ TEST(Verify, GreenIsZero) {
 }
 
 TEST(Verify, AFailureIsOneAndReproducesItself) {
-    const Ran ran = verify_on<harness::test::SpoiledKernel>(
-        {one_case, "--jobs", "1"}, std::function<void(const FwdArgs&)>([](const FwdArgs& args) {
-            static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
-        }));
+    const std::function<void(const FwdArgs&)> spoil = [](const FwdArgs& args) {
+        static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
+    };
+    const Ran ran = verify_on<harness::test::SpoiledKernel>({one_case, "--jobs", "1"}, spoil);
     EXPECT_EQ(ran.code, 1);
     EXPECT_THAT(ran.out, HasSubstr("FAILED " + std::string(one_case)));
     EXPECT_THAT(ran.out, HasSubstr(fmt::format("repeat   fmha verify '{}' --arch gfx950", one_case)));
+    EXPECT_THAT(ran.out, Not(HasSubstr("--timeout")));
     EXPECT_THAT(ran.out, HasSubstr("pattern  1 of"));
     EXPECT_THAT(ran.out, HasSubstr("G1:o="));
     EXPECT_THAT(ran.out, HasSubstr("worst    tensor"));
+    const Ran patient =
+        verify_on<harness::test::SpoiledKernel>({one_case, "--jobs", "1", "--timeout", "900"}, spoil);
+    EXPECT_THAT(patient.out, testing::ContainsRegex("repeat   fmha verify .* --timeout 900\n"));
 }
 
 TEST(Verify, ACrashIsOneAndKeepsTheOtherResults) {
