@@ -68,7 +68,7 @@ struct Cell {
 
 /// Families × labels: the cases that were asked and how many of them are green. A failure that is known is none of them.
 std::string heat_map(const std::vector<CaseResult>& results) {
-    std::map<std::string, std::map<std::string, Cell>> cells;
+    std::map<ApiFamily, std::map<std::string, Cell>> cells;
     std::set<std::string> labels;
     for (const auto& result : results) {
         std::vector<std::string> features = result.labels;
@@ -85,7 +85,7 @@ std::string heat_map(const std::vector<CaseResult>& results) {
         }
     }
     std::string text = "<div class=\"scroll\"><table><thead><tr><th>feature</th>";
-    for (const auto& [family, unused] : cells) text += fmt::format("<th>{}</th>", escaped(family));
+    for (const auto& [family, unused] : cells) text += fmt::format("<th>{}</th>", to_string(family));
     text += "</tr></thead><tbody>\n";
     std::vector<std::string> lines{"all"};
     std::ranges::copy_if(labels, std::back_inserter(lines), [](const auto& label) { return label != "all"; });
@@ -132,7 +132,7 @@ std::string failures(const std::vector<CaseResult>& results) {
     struct Family {
         std::size_t red = 0, maps = 0;
     };
-    std::map<std::string, Family> families;
+    std::map<ApiFamily, Family> families;
     for (const auto& result : results)
         if (!harness::is_green(result.outcome)) families[result.family];
     if (families.empty()) return "<p>None.</p>\n";
@@ -155,7 +155,7 @@ std::string failures(const std::vector<CaseResult>& results) {
         if (family.maps > share)
             text += fmt::format(
                 "<p class=\"quiet\">Of {} the first {} of {} maps of wrong elements are drawn.</p>\n",
-                escaped(name), share, family.maps);
+                to_string(name), share, family.maps);
     return text;
 }
 

@@ -72,13 +72,13 @@ std::string junit(const Report& report) {
         std::int64_t tests = 0, failures = 0, errors = 0, skipped = 0;
         double seconds = 0.0;
     };
-    std::map<std::string, Suite> suites;
+    std::map<ApiFamily, Suite> suites;
     for (const auto& result : report.results) {
         Suite& suite = suites[result.family];
         const JunitVerdict verdict = verdict_of(result.outcome);
         suite.cases +=
             fmt::format("  <testcase classname=\"{}.{}\" name=\"{}{}{}\" time=\"{:.3f}\">{}</testcase>\n",
-                        escaped(result.family), escaped(result.tier), escaped(result.name),
+                        to_string(result.family), to_string(result.tier), escaped(result.name),
                         result.kernel.empty() ? "" : " on ", escaped(result.kernel), result.seconds,
                         verdict_element(verdict, result));
         ++suite.tests;
@@ -92,7 +92,7 @@ std::string junit(const Report& report) {
         text +=
             fmt::format(" <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
                         "time=\"{:.3f}\" timestamp=\"{}\">\n{} </testsuite>\n",
-                        escaped(family), suite.tests, suite.failures, suite.errors, suite.skipped,
+                        to_string(family), suite.tests, suite.failures, suite.errors, suite.skipped,
                         suite.seconds, escaped(report.info.started), suite.cases);
     return text + run_suite(report) + "</testsuites>\n";
 }

@@ -52,6 +52,11 @@ std::string name_cell(const std::string& name) {
     return "<td class=\"name\">" + escaped(name) + "</td>";
 }
 
+template <NamedEnum Family>
+std::string family_cell(Family family) {
+    return fmt::format("<td>{}</td>", to_string(family));
+}
+
 std::string head(const std::vector<std::string>& titles) {
     std::string text = "<div class=\"scroll\"><table><thead><tr>";
     for (const std::string& title : titles) text += "<th>" + title + "</th>";
@@ -63,7 +68,7 @@ constexpr std::string_view end_of_table = "</tbody></table></div>\n";
 } // namespace
 
 std::string margins_section(const std::vector<CaseResult>& results) {
-    std::map<std::tuple<std::string, std::string, std::string>, Margins> margins;
+    std::map<std::tuple<ApiFamily, std::string, std::string>, Margins> margins;
     for (const CaseResult& result : results)
         for (const auto& gate : result.gates)
             if (gate.required) margins[{result.family, gate.gate, gate.tensor}].add(gate.ratio);
@@ -77,7 +82,7 @@ std::string margins_section(const std::vector<CaseResult>& results) {
                        head(titles);
     for (auto& [place, of_gate] : margins) {
         const auto& [family, gate, tensor] = place;
-        std::vector<std::string> cells{"<td>" + escaped(family) + "</td>", "<td>" + escaped(gate) + "</td>",
+        std::vector<std::string> cells{family_cell(family), "<td>" + escaped(gate) + "</td>",
                                        "<td>" + escaped(tensor) + "</td>"};
         const auto most = static_cast<double>(*std::ranges::max_element(of_gate.counts));
         for (std::size_t tenth = 0; tenth <= tenths; ++tenth) {
@@ -137,7 +142,7 @@ std::string coverage_section(const Report& report) {
         std::set<std::string> kernels;
         std::int64_t listed = 0, results = 0, red = 0;
     };
-    std::map<std::tuple<std::string, std::int64_t, std::int64_t>, Cell> cells;
+    std::map<std::tuple<KernelFamily, std::int64_t, std::int64_t>, Cell> cells;
     for (const auto& [place, kernels] : report.listed) cells[place].listed = kernels;
     for (const CaseResult& result : report.results) {
         // Both stand in launch order. A damaged report may have more tiles than names.
@@ -156,7 +161,7 @@ std::string coverage_section(const Report& report) {
     for (const auto& [place, cell] : cells) {
         const auto& [family, m0, n0] = place;
         // Kernels that loop over no keys have rows alone.
-        text += row({"<td>" + escaped(family) + "</td>",
+        text += row({family_cell(family),
                      number_cell(n0 == 0 ? fmt::format("{}", m0) : fmt::format("{} × {}", m0, n0)),
                      number_cell(fmt::format("{}", cell.kernels.size())),
                      number_cell(report.listed.empty() ? std::string() : fmt::format("{}", cell.listed)),

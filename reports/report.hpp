@@ -18,7 +18,7 @@ struct Report {
     std::vector<harness::CaseResult> results;
     harness::Ledger ledger;
     /// How many kernels the list has of each family, rows and keys of a tile; empty where nobody counted.
-    std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::int64_t> listed{};
+    std::map<std::tuple<KernelFamily, std::int64_t, std::int64_t>, std::int64_t> listed{};
     /// Finished HTML sections of other audits (`fmha parity --report`), put on the page as they are; scripts in them do not run.
     std::vector<std::string> sections;
     /// The facts of a shard for `fmha merge` (harness/results/merge.hpp); null when nobody asked for it.

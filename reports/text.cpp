@@ -70,7 +70,7 @@ std::string failure_text(const harness::CaseResult& result) {
 
 std::string failures_text(const std::vector<harness::CaseResult>& results) {
     constexpr int whole = 3;
-    std::map<std::pair<std::string, std::string>, int> told;
+    std::map<std::pair<ApiFamily, std::string>, int> told;
     std::string text, brief;
     for (const auto& result : results) {
         if (harness::is_green(result.outcome)) continue;

@@ -1,14 +1,13 @@
 #pragma once
 
 #include "dispatcher/types/enums.hpp"
+#include "harness/cases/tier.hpp"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace fmha::harness {
-
-enum class Tier : std::uint8_t { smoke, full, nightly };
 
 /// Input data sets (docs/gates.md; tolerances B.10 and the exact fills).
 enum class Fill : std::uint8_t {

@@ -6,14 +6,6 @@
 namespace fmha {
 
 template <>
-struct EnumTable<harness::Tier> {
-    using enum harness::Tier;
-    static constexpr std::array<EnumName<harness::Tier>, 3> names{
-        {{smoke, "smoke"}, {full, "full"}, {nightly, "nightly"}}};
-    static constexpr auto& aliases = no_aliases<harness::Tier>;
-};
-
-template <>
 struct EnumTable<harness::Fill> {
     using enum harness::Fill;
     static constexpr std::array<EnumName<harness::Fill>, 14> names{{{normal, "normal"},

@@ -116,8 +116,7 @@ std::string sampled_shapes(std::span<const harness::CaseResult> results, bool ru
             std::ranges::find(result.labels, "matrix") == result.labels.end())
             continue;
         ++sampled;
-        const auto family = parse_enum<ApiFamily>(result.family);
-        if (runs_row_tiles && family && traits_of(*family).contiguous()) ++in_tiles;
+        if (runs_row_tiles && traits_of(result.family).contiguous()) ++in_tiles;
     }
     if (sampled == 0) return {};
     std::string sentence = fmt::format("large shapes: {} of sampled rows alone", counted(sampled, "result"));

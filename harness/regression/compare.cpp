@@ -52,7 +52,7 @@ std::map<std::string, CaseEnd> ends_of(const std::vector<CaseResult>& results) {
         CaseEnd& end = ends[harness::without_seed(result.name)];
         const bool green = harness::is_green(result.outcome);
         if (end.family.empty() || (end.green && !green)) {
-            end.family = result.family;
+            end.family = to_string(result.family);
             end.text = outcome_of(result);
         }
         end.green = end.green && green;
@@ -111,8 +111,9 @@ class Comparison {
 
   private:
     static std::string family_of(const Series& series) {
-        return series.results.empty() || series.results.back().empty() ? std::string(no_family)
-                                                                       : series.results.back().front().family;
+        return std::string(series.results.empty() || series.results.back().empty()
+                               ? no_family
+                               : to_string(series.results.back().front().family));
     }
     bool wanted(const std::string& family) const { return only_.empty() || only_ == family; }
     FamilyVerdict& family(const std::string& name) {

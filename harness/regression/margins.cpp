@@ -40,7 +40,7 @@ void gather(std::span<const CaseResult> results, Logs& into) {
         const ResultKey key{harness::without_seed(result.name), result.kernel};
         for (const auto& gate : result.gates)
             if (gate.required && std::isfinite(gate.ratio))
-                into[{result.family, gate.gate, gate.tensor}][key].push_back(
+                into[{std::string(to_string(result.family)), gate.gate, gate.tensor}][key].push_back(
                     std::log(std::max(gate.ratio, floor_of_interest)));
     }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "dispatcher/types/enums.hpp"
+#include "harness/cases/tier.hpp"
 #include "harness/results/outcome.hpp"
 
 #include <cstdint>
@@ -50,7 +52,7 @@ struct ErrorMap {
 
 /// The family and the tile of a kernel that ran.
 struct KernelTile {
-    std::string family;
+    KernelFamily family = KernelFamily::fwd;
     std::int64_t m0 = 0, n0 = 0; ///< rows and keys (of the first product)
 };
 
@@ -60,7 +62,9 @@ inline constexpr std::string_view launch_refused = "the launch was refused: ";
 /// One (case, kernel): everything a report shows about it.
 struct CaseResult {
     std::string name; ///< the case's printed name, which reproduces it
-    std::string about, family, tier;
+    std::string about;
+    ApiFamily family = ApiFamily::fwd;
+    Tier tier = Tier::smoke;
     std::vector<std::string> labels;
     std::string kernel; ///< of all stages (kernel_names.hpp); empty when no kernel was reached
     std::string chosen; ///< the one among them that the result is about: the others were planned around it

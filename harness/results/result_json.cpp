@@ -18,6 +18,13 @@ const Json& list_at(const Json& object, const std::string& key) {
     return list;
 }
 
+template <NamedEnum E>
+E enum_at(const Json& object, const std::string& key) {
+    const auto text = object.at(key).get<std::string>();
+    if (const auto value = parse_enum<E>(text)) return *value;
+    throw InputError(fmt::format("\"{}\" is \"{}\"; allowed: {}", key, text, allowed_names<E>()));
+}
+
 Json gate_json(const GateVerdict& gate) {
     Json object{{"gate", gate.gate},
                 {"tensor", gate.tensor},
@@ -98,7 +105,7 @@ Json to_json(const CaseResult& r) {
     Json gates = Json::array(), worst = Json::array(), maps = Json::array(), tiles = Json::array();
     for (const auto& map : r.maps) maps.push_back(map_json(map));
     for (const auto& tile : r.tiles)
-        tiles.push_back({{"family", tile.family}, {"m0", tile.m0}, {"n0", tile.n0}});
+        tiles.push_back({{"family", to_string(tile.family)}, {"m0", tile.m0}, {"n0", tile.n0}});
     for (const auto& gate : r.gates) gates.push_back(gate_json(gate));
     for (const auto& deviation : r.worst) worst.push_back(to_json(deviation));
     Json object{{"name", r.name},
@@ -107,8 +114,8 @@ Json to_json(const CaseResult& r) {
                 {"message", r.message},
                 {"kernel", r.kernel},
                 {"chosen", r.chosen},
-                {"family", r.family},
-                {"tier", r.tier},
+                {"family", to_string(r.family)},
+                {"tier", to_string(r.tier)},
                 {"labels", r.labels},
                 {"about", r.about},
                 {"seed", r.seed},
@@ -164,17 +171,13 @@ CaseResult result_from_json(const Json& object) {
     try {
         CaseResult r;
         r.name = object.at("name").get<std::string>();
-        const auto outcome = parse_enum<Outcome>(object.at("outcome").get<std::string>());
-        const auto reason = parse_enum<NotRunReason>(object.at("not_run_reason").get<std::string>());
-        if (!outcome || !reason)
-            throw InputError("a result has an unknown outcome: " + object.at("outcome").dump());
-        r.outcome = *outcome;
-        r.not_run_reason = *reason;
+        r.outcome = enum_at<Outcome>(object, "outcome");
+        r.not_run_reason = enum_at<NotRunReason>(object, "not_run_reason");
         r.message = object.at("message").get<std::string>();
         r.kernel = object.at("kernel").get<std::string>();
         r.chosen = object.value("chosen", std::string());
-        r.family = object.at("family").get<std::string>();
-        r.tier = object.at("tier").get<std::string>();
+        r.family = enum_at<ApiFamily>(object, "family");
+        r.tier = enum_at<Tier>(object, "tier");
         r.labels = object.at("labels").get<std::vector<std::string>>();
         r.about = object.at("about").get<std::string>();
         r.seed = object.at("seed").get<std::uint64_t>();
@@ -186,7 +189,7 @@ CaseResult result_from_json(const Json& object) {
         if (object.contains("maps"))
             for (const Json& map : list_at(object, "maps")) r.maps.push_back(map_from(map));
         for (const Json& tile : list_at(object, "tiles"))
-            r.tiles.push_back({tile.at("family").get<std::string>(), tile.at("m0").get<std::int64_t>(),
+            r.tiles.push_back({enum_at<KernelFamily>(tile, "family"), tile.at("m0").get<std::int64_t>(),
                                tile.at("n0").get<std::int64_t>()});
         r.pattern = object.at("pattern").get<std::string>();
         r.numerics = object.at("numerics").get<std::string>();

@@ -13,8 +13,8 @@ CaseResult blank_result(const Case& c) {
     CaseResult result;
     result.name = c.id;
     result.about = c.about;
-    result.family = std::string(to_string(c.family));
-    result.tier = std::string(to_string(c.tier));
+    result.family = c.family;
+    result.tier = c.tier;
     result.labels = c.labels;
     result.seed = c.seed;
     result.sampled = c.sampled_rows;

@@ -178,8 +178,7 @@ void run_candidate(CaseResult& result, const PreparedCase& prepared, const Candi
     }
     for (const StageKernel& stage : candidate.stages) {
         const KernelConfig& config = stage.instance->config();
-        result.tiles.push_back({std::string(to_string(config.signature.family)), config.algorithm.tile.m0,
-                                config.algorithm.tile.n0});
+        result.tiles.push_back({config.signature.family, config.algorithm.tile.m0, config.algorithm.tile.n0});
     }
     Execution execution(tensors.here(), tensors.elsewhere(), candidate, tensors.here().few_rows());
     const StageOutputs outputs = execution.first();

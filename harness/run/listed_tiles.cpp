@@ -6,7 +6,7 @@ namespace fmha::harness {
 
 void count_tile(const KernelConfig& kernel, TileCounts& counts) {
     const Tile& tile = kernel.algorithm.tile;
-    ++counts[{std::string(to_string(kernel.signature.family)), tile.m0, tile.n0}];
+    ++counts[{kernel.signature.family, tile.m0, tile.n0}];
 }
 
 TileCounts house_tiles_of(const std::string& arch, const arch::ArchSet& archs, catalog::FamilySet families) {

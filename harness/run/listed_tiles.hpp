@@ -11,7 +11,7 @@
 namespace fmha::harness {
 
 /// Kernels of a list by family and tile: its rows and keys, as in KernelTile.
-using TileCounts = std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::int64_t>;
+using TileCounts = std::map<std::tuple<KernelFamily, std::int64_t, std::int64_t>, std::int64_t>;
 
 /// Adds `kernel` to `counts`.
 void count_tile(const KernelConfig& kernel, TileCounts& counts);

@@ -85,11 +85,11 @@ void Recording::write(const std::string& name, std::span<const CaseResult> resul
         if (!harness::is_green(r.outcome))
             for (const auto& deviation : r.worst) worst.push_back(harness::to_json(deviation));
         statements_->result
-            .with(row_, word(r.name), nth++, word(r.kernel), word(r.family), word(r.tier),
-                  word(Json(r.labels).dump()), word(r.about), to_string(r.outcome),
-                  to_string(r.not_run_reason), word(r.message), word(r.pattern), word(r.numerics),
-                  word(r.reproduce), worst.dump(), r.rows, r.elements, r.sampled, r.seed, r.kernel_seconds,
-                  r.reference_seconds, r.seconds, r.device, r.tracker)
+            .with(row_, word(r.name), nth++, word(r.kernel), word(std::string(to_string(r.family))),
+                  word(std::string(to_string(r.tier))), word(Json(r.labels).dump()), word(r.about),
+                  to_string(r.outcome), to_string(r.not_run_reason), word(r.message), word(r.pattern),
+                  word(r.numerics), word(r.reproduce), worst.dump(), r.rows, r.elements, r.sampled, r.seed,
+                  r.kernel_seconds, r.reference_seconds, r.seconds, r.device, r.tracker)
             .run();
         const std::int64_t row = store_.database().last_row();
         std::int64_t gate_number = 0;

@@ -120,8 +120,9 @@ std::vector<CaseResult> Store::results(const std::string& id) const {
     while (rows.step()) {
         CaseResult result;
         int column = 0;
-        for (std::string* text : {&result.name, &result.kernel, &result.family, &result.tier})
-            *text = rows.text(column++);
+        for (std::string* text : {&result.name, &result.kernel}) *text = rows.text(column++);
+        result.family = enum_of<ApiFamily>(rows.text(column++), *database_);
+        result.tier = enum_of<harness::Tier>(rows.text(column++), *database_);
         result.labels = from_json(rows.text(column++), *database_,
                                   [](const Json& labels) { return labels.get<std::vector<std::string>>(); });
         result.about = rows.text(column++);

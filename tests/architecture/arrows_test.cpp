@@ -47,7 +47,7 @@ const std::vector<Room>& rooms() {
         {"kernels/loader",
          {"dispatcher/types", "dispatcher/system", "kernels/built", "kernels/programs", "kernels/targets"}},
         {"reference", {"dispatcher/types", "dispatcher/system"}},
-        {"harness/results", {"dispatcher/types"}},
+        {"harness/results", {"dispatcher/types", "harness/cases"}},
         {"harness/store", {"dispatcher/types", "harness/results"}},
         {"harness/regression", {"dispatcher/types", "harness/results", "harness/store"}},
         {"harness/cases", {"dispatcher/types", "dispatcher/system"}},

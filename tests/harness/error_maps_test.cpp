@@ -55,7 +55,7 @@ TEST(ErrorMaps, ALostChannelIsTheLastColumn) {
     for (std::int64_t row = 0; row < 70; ++row) EXPECT_EQ(wrong_at(*map, row, 61), 0) << row;
     EXPECT_GT(wrong_at(*map, 0, 63), 0);
     ASSERT_EQ(result.tiles.size(), 1U);
-    EXPECT_EQ(result.tiles.front().family, "fwd");
+    EXPECT_EQ(result.tiles.front().family, KernelFamily::fwd);
     EXPECT_EQ(map->tile_rows, result.tiles.front().m0);
     EXPECT_EQ(map->tile_columns, 0);
 }

@@ -103,7 +103,7 @@ TEST(Gate, ARedCaseNamesTheDeviceItWasOn) {
 TEST(Gate, ANewlyRedFamilyIsRedAndTheOtherIsNot) {
     const Ran ran = gate_after([](Findings& f) {
         for (auto& result : f.results)
-            if (result.family == "bwd") result.outcome = Outcome::crashed;
+            if (result.family == ApiFamily::bwd) result.outcome = Outcome::crashed;
     });
     EXPECT_EQ(ran.code, 1);
     EXPECT_THAT(ran.out, HasSubstr("bwd             RED"));
@@ -282,7 +282,7 @@ TEST(Gate, AFamilyThatIsRedAsAWholeLeavesRoomForTheOthers) {
     keep(folder / "old.db", "aaaa", usual());
     Findings after = usual();
     for (auto& result : after.results)
-        if (result.family == "bwd") result.outcome = Outcome::failed;
+        if (result.family == ApiFamily::bwd) result.outcome = Outcome::failed;
     after.resources[0].scratch_bytes = 48;
     keep(folder / "new.db", "bbbb", after);
     const Ran ran = gate(folder, {"--html", folder / "gate.html"});

@@ -17,11 +17,11 @@ double noise(std::mt19937& random, double spread) {
     return std::exp(spread * std::normal_distribution()(random));
 }
 
-CaseResult case_of(const std::string& family, int n, std::mt19937& random) {
+CaseResult case_of(ApiFamily family, int n, std::mt19937& random) {
     CaseResult r;
-    r.name = fmt::format("{}/case{}@1", family, n);
+    r.name = fmt::format("{}/case{}@1", to_string(family), n);
     r.family = family;
-    r.kernel = fmt::format("{}_gfx950_kernel{}", family, n % 5);
+    r.kernel = fmt::format("{}_gfx950_kernel{}", to_string(family), n % 5);
     r.outcome = Outcome::passed;
     r.gates = {{"G1", "o", true, true, 0.4 * noise(random, 0.1)},
                {"G2", "o", true, true, 0.7 * noise(random, 0.02)},
@@ -33,7 +33,7 @@ CaseResult case_of(const std::string& family, int n, std::mt19937& random) {
 
 std::vector<CaseResult> some_cases(std::mt19937& random, double worse) {
     std::vector<CaseResult> results;
-    for (const char* family : {"fwd", "bwd"})
+    for (const ApiFamily family : {ApiFamily::fwd, ApiFamily::bwd})
         for (int n = 0; n < 30; ++n) {
             results.push_back(case_of(family, n, random));
             results.back().gates[1].ratio *= worse;

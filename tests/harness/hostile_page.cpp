@@ -108,14 +108,14 @@ int main() {
     for (const std::string& text : hostile)
         for (const auto& entry : fmha::EnumTable<Outcome>::names) {
             CaseResult result;
-            result.name = result.about = result.family = result.tier = result.kernel = result.message = text;
+            result.name = result.about = result.kernel = result.message = text;
             result.pattern = result.numerics = result.reproduce = result.smaller = text;
             result.labels = {text};
             result.outcome = entry.value;
             result.gates = {{.gate = text, .tensor = text, .passed = false, .ratio = 3.0, .detail = text}};
             result.worst = {{.tensor = text}};
             result.maps = {map_of(text)};
-            result.tiles = {{text, 64, 128}};
+            result.tiles = {{fmha::KernelFamily::fwd, 64, 128}};
             result.seconds = 1.0;
             report.ledger.add(result);
             report.results.push_back(std::move(result));
@@ -123,7 +123,7 @@ int main() {
     for (const std::string& complaint : complaints_about_headers()) {
         CaseResult result;
         result.name = "fwd/plain@1";
-        result.family = "fwd";
+        result.family = fmha::ApiFamily::fwd;
         result.outcome = Outcome::failed;
         result.message = complaint;
         report.ledger.add(result);

@@ -255,6 +255,12 @@ TEST(Merge, RefusesOtherKindsOfValuesThanReportsHave) {
                 HasSubstr("run.json: \"gates\" is 7, expected an array"));
     EXPECT_THAT(said([&](Json& run) { first(run)["gates"] = Json::object(); }), HasSubstr("\"gates\" is {}"));
     EXPECT_THAT(said([&](Json& run) { first(run)["tiles"] = "none"; }), HasSubstr("\"tiles\" is \"none\""));
+    EXPECT_THAT(said([&](Json& run) { first(run)["family"] = "forward"; }),
+                HasSubstr("run.json: \"family\" is \"forward\"; allowed: fwd, "));
+    EXPECT_THAT(said([&](Json& run) { first(run)["tier"] = ""; }),
+                HasSubstr("\"tier\" is \"\"; allowed: smoke, full or nightly"));
+    EXPECT_THAT(said([&](Json& run) { first(run)["outcome"] = "fine"; }),
+                HasSubstr("\"outcome\" is \"fine\"; allowed: passed, "));
     EXPECT_THAT(said([&](Json& run) { first(run)["worst"] = true; }), HasSubstr("expected an array"));
     EXPECT_THAT(said([&](Json& run) { first(run)["seconds"] = "long"; }),
                 HasSubstr("\"long\" is no number; allowed beside numbers: nan, inf, -inf"));

@@ -353,11 +353,17 @@ TEST(ResultJson, RoundTrips) {
         static_cast<float*>(a.lse.data)[a.lse.offset(0, 0, 0, 0)] = std::numeric_limits<float>::infinity();
     });
     result.labels = {"mask", "lse"};
+    result.family = ApiFamily::bwd;
+    result.tier = Tier::nightly;
+    result.tiles = {{KernelFamily::bwd_dq_dk_dv, 64, 128}};
     result.message += " \"quoted\" <&> \n";
     const auto again = unpack(pack({result}));
     ASSERT_EQ(again.size(), 1U);
     EXPECT_EQ(pack(again), pack({result}));
     EXPECT_EQ(again.front().message, result.message);
+    EXPECT_EQ(again.front().family, ApiFamily::bwd);
+    EXPECT_EQ(again.front().tier, Tier::nightly);
+    EXPECT_EQ(again.front().tiles.front().family, KernelFamily::bwd_dq_dk_dv);
     ASSERT_FALSE(again.front().worst.empty());
     EXPECT_EQ(again.front().worst.front().got, std::numeric_limits<double>::infinity());
 }

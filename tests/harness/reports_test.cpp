@@ -21,8 +21,8 @@ using testing::Not;
 CaseResult result(const std::string& name, Outcome outcome) {
     CaseResult r;
     r.name = name;
-    r.family = "fwd";
-    r.tier = "smoke";
+    r.family = ApiFamily::fwd;
+    r.tier = harness::Tier::smoke;
     r.labels = {"mask"};
     r.kernel = "k<1>";
     r.outcome = outcome;
@@ -193,7 +193,7 @@ Report red_run(std::size_t red) {
     Report with;
     for (std::size_t n = 0; n <= red; ++n) {
         auto& one = with.results.emplace_back(result(fmt::format("x{}@1", n), Outcome::failed));
-        one.family = n < red ? "fwd" : "bwd";
+        one.family = n < red ? ApiFamily::fwd : ApiFamily::bwd;
         one.gates = {{"G1", "o", false, true, 31.4, ""}};
         one.message = fmt::format("why {}", n);
         one.worst = {{"o", 0, 3, 128, 5, 1.0, 2.0, 0.1}};
@@ -244,14 +244,15 @@ TEST(Html, ShowsMapsMarginsKernelsAndTheSlowest) {
     Report with = report();
     for (auto& one : with.results) {
         one.maps = {map()};
-        one.tiles = {{"fwd", 64, 128}, {"fwd_splitkv_combine", 32, 0}};
+        one.tiles = {{KernelFamily::fwd, 64, 128}, {KernelFamily::fwd_splitkv_combine, 32, 0}};
         one.kernel = "k<1> + k<2>";
         one.seconds = 1.5;
         one.gates = {{.gate = "G1", .tensor = "o", .ratio = 0.55},
                      {.gate = "G4", .required = false, .ratio = 0.1}};
     }
     with.results.back().gates.front().ratio = 7.0;
-    with.listed = {{{"fwd_splitkv_combine", 32, 0}, 12}, {{"fwd_appendkv", 64, 0}, 99}};
+    with.listed = {{{KernelFamily::fwd_splitkv_combine, 32, 0}, 12},
+                   {{KernelFamily::fwd_appendkv, 64, 0}, 99}};
     const std::string page = html(with);
     EXPECT_EQ(count(page, "<svg "), 6U); // of eleven results five are green
     EXPECT_THAT(page, HasSubstr("<td>fwd</td><td>G1</td><td>o</td>"));

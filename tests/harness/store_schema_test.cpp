@@ -79,6 +79,16 @@ TEST(Store, BringsAnOldFileToTheNewestSchema) {
     }
 }
 
+TEST(Store, NamesItselfWhereItHoldsAnotherFamily) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    run_sql(file, first_schema);
+    { const Store store(file, Access::write); }
+    run_sql(file, "UPDATE word SET text = 'forward' WHERE text = 'fwd'");
+    EXPECT_THAT(refusal([&] { Store(file, Access::read).results("old"); }),
+                testing::StartsWith(file + ": is damaged: \"forward\" stands where fwd, "));
+}
+
 TEST(Store, NamesItselfWhereItHoldsNoJson) {
     const Scratch folder;
     const std::string file = folder / "runs.db";

@@ -35,8 +35,8 @@ inline CaseResult result_called(const std::string& name, double ratio = 0.5) {
     CaseResult r;
     r.name = name;
     r.about = "about";
-    r.family = "fwd";
-    r.tier = "smoke";
+    r.family = ApiFamily::fwd;
+    r.tier = harness::Tier::smoke;
     r.labels = {"mask", "tails"};
     r.kernel = "kernel";
     r.outcome = ratio <= 1.0 ? Outcome::passed : Outcome::failed;
