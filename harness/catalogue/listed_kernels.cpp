@@ -73,10 +73,10 @@ std::vector<StageKernel> ListedKernels::accepting(const Problem& problem, const 
     query.main_tile_m0 = main != nullptr ? main->algorithm.tile.m0 : combined_tile_rows;
     for (const std::size_t position : found->second) {
         const ListedKernel& kernel = list_[position];
-        if (const Verdict verdict = match(query, kernel.config); !verdict)
-            throw ProblemRefused(
-                verdict.reason,
-                fmt::format("{}: {}", kernel.name, describe(verdict, full, kernel.config).sentence));
+        if (const Verdict verdict = match(query, kernel.config); !verdict) {
+            const fmha::Refusal refusal = describe(verdict, full, kernel.config);
+            throw ProblemRefused(refusal, fmt::format("{}: {}", kernel.name, refusal.sentence));
+        }
         kernels.push_back(stage_kernel(position));
     }
     return kernels;

@@ -24,12 +24,14 @@ std::int64_t sum(const std::map<std::string, std::int64_t>& counts) {
 }
 
 /// A case that contradicts itself, whose data cannot be made, or that no kernel of the name asked for takes, as a result: it was drawn,
-/// not written by a person.
-CaseResult undone(const Case& c, const std::string& sentence) {
+/// not written by a person. `why`: in a few words.
+CaseResult undone(const Case& c, const std::string& why, const std::string& sentence) {
     CaseResult result;
     result.name = c.id;
     result.family = c.family;
     result.outcome = Outcome::refused_unexpectedly;
+    result.refused_by = RefusedBy::problem;
+    result.refusal = why;
     result.message = sentence;
     return result;
 }
@@ -38,12 +40,14 @@ std::vector<CaseResult> results_of(const Case& c, const KernelSource& source, co
     try {
         check_form(c, c.id);
         std::vector<CaseResult> results = run_case(c, source, options);
-        if (results.empty())
-            results.push_back(
-                undone(c, fmt::format("no accepting kernel has a name like {}", options.kernel_filter)));
+        if (results.empty()) {
+            const std::string nobody =
+                fmt::format("no accepting kernel has a name like {}", options.kernel_filter);
+            results.push_back(undone(c, nobody, nobody));
+        }
         return results;
     } catch (const InputError& error) {
-        return {undone(c, std::string("no case: ") + error.what())};
+        return {undone(c, "no case", std::string("no case: ") + error.what())};
     }
 }
 

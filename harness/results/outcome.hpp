@@ -46,6 +46,14 @@ enum class NotRunReason : std::uint8_t {
     waived,        ///< an entry of --waivers says that it crashes or hangs; beside the budget
 };
 
+/// What refused a case.
+enum class RefusedBy : std::uint8_t {
+    nobody,
+    problem, ///< a rule that the problem breaks, or whatever else makes it none
+    kernels, ///< no kernel takes it
+    launch,  ///< a kernel or target that was launched
+};
+
 /// The outcomes that leave a run green that is not strict.
 constexpr bool is_green(Outcome outcome) {
     return outcome == Outcome::passed || outcome == Outcome::refused_as_predicted ||
@@ -115,6 +123,14 @@ struct EnumTable<harness::BenchOutcome> {
                                                                            {crashed, "crashed"},
                                                                            {timed_out, "timed_out"}}};
     static constexpr auto& aliases = no_aliases<harness::BenchOutcome>;
+};
+
+template <>
+struct EnumTable<harness::RefusedBy> {
+    using enum harness::RefusedBy;
+    static constexpr std::array<EnumName<harness::RefusedBy>, 4> names{
+        {{nobody, "nobody"}, {problem, "problem"}, {kernels, "kernels"}, {launch, "launch"}}};
+    static constexpr auto& aliases = no_aliases<harness::RefusedBy>;
 };
 
 } // namespace fmha

@@ -56,9 +56,6 @@ struct KernelTile {
     std::int64_t m0 = 0, n0 = 0; ///< rows and keys (of the first product)
 };
 
-/// How the message of a launch that a kernel or target refused begins.
-inline constexpr std::string_view launch_refused = "the launch was refused: ";
-
 /// One (case, kernel): everything a report shows about it.
 struct CaseResult {
     std::string name; ///< the case's printed name, which reproduces it
@@ -70,6 +67,10 @@ struct CaseResult {
     std::string chosen; ///< the one among them that the result is about: the others were planned around it
     Outcome outcome = Outcome::not_run;
     NotRunReason not_run_reason = NotRunReason::none;
+    RefusedBy refused_by = RefusedBy::nobody;
+    std::string
+        refusal; ///< in a word or two: the rule ("P-3"), or the field that the nearest kernel does not take
+                 ///< ("hdim_q"); empty without kernels and for a launch
     std::string message; ///< one sentence: why, for every outcome but passed
     std::string tracker; ///< of the entry of --waivers that made the outcome what it is; empty for others
     std::optional<int> device; ///< number of the GPU that it ran on; absent on the processor

@@ -133,6 +133,10 @@ Json to_json(const CaseResult& r) {
                 {"seconds", number_to_json(r.seconds)}};
     if (!r.maps.empty()) object["maps"] = std::move(maps);
     if (!r.smaller.empty()) object["smaller"] = r.smaller;
+    if (r.refused_by != RefusedBy::nobody) {
+        object["refused_by"] = to_string(r.refused_by);
+        object["refusal"] = r.refusal;
+    }
     if (!r.tracker.empty()) object["tracker"] = r.tracker;
     if (r.device) object["device"] = *r.device;
     return object;
@@ -195,6 +199,10 @@ CaseResult result_from_json(const Json& object) {
         r.numerics = object.at("numerics").get<std::string>();
         r.reproduce = object.at("reproduce").get<std::string>();
         r.smaller = object.value("smaller", std::string());
+        if (object.contains("refused_by")) {
+            r.refused_by = enum_at<RefusedBy>(object, "refused_by");
+            r.refusal = object.at("refusal").get<std::string>();
+        }
         r.tracker = object.value("tracker", std::string());
         if (object.contains("device")) r.device = object.at("device").get<int>();
         r.rows = object.at("rows").get<std::int64_t>();

@@ -38,16 +38,21 @@ void judge_refusal(CaseResult& result, const Case& c, Expectation kind, bool nam
 void judge_no_kernel(CaseResult& result, const Case& c, const ProblemRefused& refusal,
                      const KernelSource& source, const std::string& arch) {
     const auto wanted = parse_reason(c.expect_rule);
-    const bool named = c.expect_rule.empty() || (wanted && wanted == refusal.reason());
+    const bool named =
+        c.expect_rule.empty() || (wanted && refusal.nearest() && *wanted == refusal.nearest()->reason);
     const bool family_absent = !source.has_family(family_of(c.family).stages(c).front());
     if ((family_absent || !source.has_type(c.data_type)) && !(c.expect == Expectation::no_kernel && named)) {
         result.outcome = Outcome::type_absent;
+        result.refused_by = family_absent ? RefusedBy::kernels : RefusedBy::problem;
+        result.refusal = family_absent ? "family" : "T-1";
         result.message =
             family_absent
                 ? fmt::format("the list of {} has no kernels of family {}", arch, to_string(c.family))
                 : fmt::format("T-1: {} has no kernels of type {}", arch, to_string(c.data_type));
         return;
     }
+    result.refused_by = RefusedBy::kernels;
+    if (refusal.nearest()) result.refusal = refusal.nearest()->field;
     judge_refusal(result, c, Expectation::no_kernel, named, refusal.what());
 }
 
@@ -200,7 +205,8 @@ void judge_candidate(CaseResult& result, const PreparedCase& prepared, const Can
         result.message = end_of_exception().answer;
     } catch (const Error& error) {
         result.outcome = Outcome::failed;
-        result.message = fmt::format("{}{}", launch_refused, error.what());
+        result.refused_by = RefusedBy::launch;
+        result.message = fmt::format("the launch was refused: {}", error.what());
     }
 }
 
@@ -264,6 +270,8 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fa
         if (!works) return std::nullopt;
     } catch (const ProblemError& error) {
         const bool named = c.expect_rule.empty() || error.rule() == c.expect_rule;
+        result.refused_by = RefusedBy::problem;
+        result.refusal = error.rule();
         judge_refusal(result, c, Expectation::invalid_problem, named, error.what());
         return std::nullopt;
     } catch (const ProblemRefused& error) {

@@ -76,13 +76,13 @@ std::vector<StageKernel> CatalogueKernels::accepting(const Problem& problem, con
 
 ProblemRefused CatalogueKernels::refusal(const Problem& problem) const {
     const Explanation explanation = explain(dispatcher_, dispatcher_.resolved(problem));
-    std::optional<Reason> reason;
+    std::optional<fmha::Refusal> nearest;
     for (const StageExplanation& stage : explanation.stages)
         if (stage.family == problem.signature.family && !stage.kernel && !stage.nearest.empty())
-            reason = stage.nearest.front().first.reason;
+            nearest = stage.nearest.front().first;
     std::string text = to_text(explanation);
     while (text.ends_with('\n')) text.pop_back();
-    return {reason, text};
+    return {std::move(nearest), text};
 }
 
 catalog::FamilySet families_in(std::span<const KernelConfig> kernels) {

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fmha::harness {
@@ -45,13 +46,13 @@ struct StageKernel {
 /// No kernel of a source takes a problem. The text is the explanation.
 class ProblemRefused : public NoKernelFound {
   public:
-    /// `reason`: the first condition that the nearest kernel fails; nullopt when there are no kernels at all.
-    ProblemRefused(std::optional<Reason> reason, const std::string& explanation)
-        : NoKernelFound(explanation), reason_(reason) {}
-    std::optional<Reason> reason() const { return reason_; }
+    /// `nearest`: the first condition that the nearest kernel fails; nullopt when there are no kernels at all.
+    ProblemRefused(std::optional<Refusal> nearest, const std::string& explanation)
+        : NoKernelFound(explanation), nearest_(std::move(nearest)) {}
+    const std::optional<Refusal>& nearest() const { return nearest_; }
 
   private:
-    std::optional<Reason> reason_;
+    std::optional<Refusal> nearest_;
 };
 
 /// The reason that a case expects by `text`: a Reason's name, or the field that decides, for "hdim_q", "hdim_v" and

@@ -24,26 +24,7 @@ std::string without_numbers(const std::string& message) {
 
 /// A sentence without its part about one problem only, which begins with the first number or a colon.
 std::string beginning_of_text(const std::string& message) {
-    const auto end = std::ranges::find_if(message, [](char c) { return c == ':' || c == '\n'; });
-    std::string beginning(message.begin(), end);
-    const auto digit = std::ranges::find_if(beginning, [](unsigned char c) { return std::isdigit(c) != 0; });
-    // The sentence begins with a rule's id, as in "H-1".
-    if (end != message.end() && beginning.find(' ') == std::string::npos) return beginning;
-    beginning.erase(digit, beginning.end());
-    return beginning;
-}
-
-/// The subject of an explanation's first sentence about the nearest kernel.
-std::string nearest_lack(const std::string& explanation) {
-    constexpr std::string_view title = "closest first:\n";
-    const auto list = explanation.find(title);
-    if (list == std::string::npos) return {};
-    // The kernel's name stands between.
-    const auto begin = explanation.find_first_not_of(' ', explanation.find('\n', list + title.size()) + 1);
-    const auto sentence = explanation.substr(begin, explanation.find('\n', begin) - begin);
-    const auto subject = std::min(sentence.find(" is "), sentence.find_first_of(",(0123456789"));
-    return sentence.substr(
-        0, sentence.find_last_not_of(' ', subject == std::string::npos ? subject : subject - 1) + 1);
+    return message.substr(0, message.find_first_of(":\n0123456789"));
 }
 
 std::string gate_text(const std::string& gate, const std::string& tensor) {
@@ -60,22 +41,15 @@ std::string short_line(const std::string& message) {
 
 /// What a red case without a failed gate is shown by.
 std::string shown_of(const CaseResult& red) {
-    switch (red.outcome) {
-    case Outcome::refused_unexpectedly:
-        return refusal_reason(red);
-    case Outcome::crashed:
-        return short_line(red.message);
-    default:
-        return beginning_of_text(red.message);
-    }
+    if (red.outcome == Outcome::refused_unexpectedly) return refusal_reason(red);
+    return red.outcome == Outcome::crashed ? short_line(red.message) : beginning_of_text(red.message);
 }
 
-/// What it is compared by. One rule, and one launch, refuses for several reasons.
+/// What it is compared by. One rule, and one launch, refuse for several reasons.
 std::string sign_of(const CaseResult& red) {
-    if (red.outcome == Outcome::crashed || red.message.starts_with(launch_refused))
+    if (red.outcome == Outcome::crashed || red.refused_by == RefusedBy::launch)
         return without_numbers(red.message);
-    if (red.outcome == Outcome::refused_unexpectedly && !red.message.starts_with("no complete plan"))
-        return refusal_reason(red) + " " + without_numbers(red.message);
+    if (red.refused_by == RefusedBy::problem) return red.refusal + " " + without_numbers(red.message);
     return shown_of(red);
 }
 
@@ -104,10 +78,8 @@ bool RedMark::is_on(const CaseResult& result) const {
 }
 
 std::string refusal_reason(const CaseResult& refused) {
-    const std::string& message = refused.message;
-    if (!message.starts_with("no complete plan")) return message.substr(0, message.find_first_of(":\n"));
-    const std::string lack = nearest_lack(message);
-    return lack.empty() ? "no kernel" : "no kernel: " + lack;
+    if (refused.refused_by != RefusedBy::kernels) return refused.refusal;
+    return refused.refusal.empty() ? "no kernel" : "no kernel: " + refused.refusal;
 }
 
 bool RedMark::is_like(const RedMark& other) const {
@@ -128,8 +100,8 @@ std::string ending(const CaseResult& result) {
     case Outcome::passed_unexpectedly:
         return "green";
     case Outcome::refused_unexpectedly:
-        return result.message.starts_with("no complete plan") ? refusal_reason(result)
-                                                              : "refused: " + short_line(result.message);
+        return result.refused_by == RefusedBy::kernels ? refusal_reason(result)
+                                                       : "refused: " + short_line(result.message);
     case Outcome::type_absent:
     case Outcome::not_run:
         return "not run: " + short_line(result.message);

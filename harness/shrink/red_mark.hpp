@@ -30,8 +30,8 @@ class RedMark {
 /// The result on which `mark` is; nullptr without one.
 const CaseResult* find_marked(std::span<const CaseResult> results, const RedMark& mark);
 
-/// Why a case was refused, in a word or two: the rule that its problem breaks ("P-3"), or the feature that the nearest kernel lacks ("no kernel:
-/// hdim_q").
+/// Why a case was refused, in a word or two: the rule that its problem breaks ("P-3"), or the field that the nearest kernel does not take
+/// ("no kernel: hdim_q").
 std::string refusal_reason(const CaseResult& refused);
 
 /// "green", "red by G3 lse", "refused: …": how a case ended, in a few words.

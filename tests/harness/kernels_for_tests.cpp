@@ -61,7 +61,10 @@ StageKernel MisledKernel::planned(const Problem& problem, const KernelConfig* ma
 }
 
 StageKernel NoKernels::planned(const Problem& problem, const KernelConfig*) const {
-    throw ProblemRefused(refusal_, "no kernel takes " + problem.to_string() + ": the catalogue is empty");
+    std::optional<Refusal> nearest;
+    if (refusal_) nearest.emplace().reason = *refusal_;
+    throw ProblemRefused(std::move(nearest),
+                         "no kernel takes " + problem.to_string() + ": the catalogue is empty");
 }
 
 } // namespace fmha::harness::test

@@ -127,22 +127,44 @@ TEST(Shrink, StopsInTimeWithTheSmallestSoFar) {
 TEST(Shrink, ARefusalIsKnownByItsRule) {
     CaseResult refused;
     refused.outcome = Outcome::refused_unexpectedly;
+    refused.refused_by = RefusedBy::problem;
+    refused.refusal = "P-3";
     refused.message = "P-3: entry 1 has 257 keys and room for 256";
     const RedMark mark(refused);
     EXPECT_EQ(mark.text(), "refused unexpectedly: P-3");
     EXPECT_TRUE(mark.is_on(refused));
     CaseResult other = refused;
+    other.refusal = "P-4";
     other.message = "P-4: page_size 200 is not a positive multiple of 128";
     EXPECT_FALSE(mark.is_on(other));
+    other.refusal = "P-3";
     other.message = "P-3: entry 0 has 9 keys and room for 8";
     EXPECT_TRUE(mark.is_on(other));
     other.message = "P-3: is_gappy needs the array seqlen_k";
     EXPECT_FALSE(mark.is_on(other)) << "a rule refuses for several reasons";
 }
 
+// Whatever the sentence says about the problem, the field is the same.
+TEST(Shrink, ARefusalOfAllKernelsIsKnownByTheFieldThatTheNearestDoesNotTake) {
+    CaseResult refused;
+    refused.outcome = Outcome::refused_unexpectedly;
+    refused.refused_by = RefusedBy::kernels;
+    EXPECT_EQ(RedMark(refused).text(), "refused unexpectedly: no kernel");
+    refused.refusal = "seqlen_q";
+    refused.message = "no complete plan for 3 rows";
+    EXPECT_EQ(RedMark(refused).text(), "refused unexpectedly: no kernel: seqlen_q");
+    EXPECT_EQ(ending(refused), "no kernel: seqlen_q");
+    CaseResult other = refused;
+    other.message = "no complete plan for 17 rows of another problem";
+    EXPECT_TRUE(RedMark(refused).is_on(other));
+    other.refusal = "hdim_q";
+    EXPECT_FALSE(RedMark(refused).is_on(other));
+}
+
 TEST(Shrink, ARefusedLaunchAndACrashAreKnownByTheirReasons) {
     CaseResult refused;
     refused.outcome = Outcome::failed;
+    refused.refused_by = RefusedBy::launch;
     refused.message = "the launch was refused: logits_soft_cap is 0, the kernel was built with it";
     CaseResult other = refused;
     other.message = "the launch was refused: 3 rows do not fit";
