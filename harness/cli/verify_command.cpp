@@ -330,7 +330,7 @@ class VerifyCommand final : public Command {
         harness::RunOptions options;
         options.jobs = jobs;
         options.timeout = run_.timeout();
-        options.rules = {not_run_budget_, strict_, catalogue_.on()};
+        options.rules = {not_run_budget_, strict_, catalogue_.on(), cases_.shard().count > 1};
         options.fail_fast = fail_fast_;
         options.of_case = run_.of_case(target, jobs);
         options.of_case.waivers = waivers_.entries();

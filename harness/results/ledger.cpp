@@ -41,6 +41,12 @@ bool Ledger::of_refusals_alone() const {
     return !rules_.of_list && asked_ > 0 && count(Outcome::refused_as_predicted) == asked_;
 }
 
+/// Whether nothing was executed but what is known to fail, and something is known to fail, crash or hang.
+bool Ledger::of_known_alone() const {
+    return executed() == count(Outcome::failed_as_known) &&
+           (executed() > 0 || reasons_.contains(NotRunReason::waived));
+}
+
 /// Results that were not run and that nobody has listed one by one.
 std::int64_t Ledger::within_budget() const {
     const auto waived = reasons_.find(NotRunReason::waived);
@@ -71,6 +77,8 @@ std::string Ledger::text() const {
     if (const auto absent = count(Outcome::type_absent); absent > 0)
         line += fmt::format("type absent: {}, for example {}{}\n", absent, visible_line(absent_example_),
                             rules_.strict ? "" : "; --strict makes this red");
+    if (rules_.of_shard && of_known_alone())
+        line += "this shard has nothing but what is known to be bad: fmha merge judges the run\n";
     line += fmt::format("executed {}   kernels touched {}   budget for not run: {}\n", executed(),
                         distinct_kernels(), rules_.not_run_budget);
     return line + verdict() + "\n";

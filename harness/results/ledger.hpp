@@ -19,6 +19,8 @@ struct LedgerRules {
     bool strict = false;             ///< no result may be type_absent
     bool of_list =
         false; ///< kernels of a list are asked for: refusals alone are not what a run of them is for
+    bool of_shard =
+        false; ///< other shards have further results of the run: known failures may be all that this one has
 };
 
 /// The arithmetic of a run: asked = the sum over all outcomes, and green has to be earned.
@@ -40,7 +42,8 @@ class Ledger {
     /// Something is in it that no further result makes up for.
     bool red() const;
 
-    /// Not red, and something was executed that is not known to fail, or refusals were all that was asked for.
+    /// Not red, and something was executed that is not known to fail, or refusals were all that was asked for, or what is known to be
+    /// bad was all that a shard had.
     bool green() const { return !red() && !is_empty(); }
 
     /// A reason beside the results that makes the run red: a sentence.
@@ -58,8 +61,12 @@ class Ledger {
   private:
     bool failed() const;
     bool of_refusals_alone() const;
+    bool of_known_alone() const;
     /// Nothing in it could have been green by itself.
-    bool is_empty() const { return executed() == count(Outcome::failed_as_known) && !of_refusals_alone(); }
+    bool is_empty() const {
+        return executed() == count(Outcome::failed_as_known) && !of_refusals_alone() &&
+               !(rules_.of_shard && of_known_alone());
+    }
     std::int64_t within_budget() const;
 
     LedgerRules rules_;

@@ -182,6 +182,38 @@ TEST_F(WaiverRun, NothingExecutedStaysRed) {
     EXPECT_THAT(waived.out, HasSubstr("RED: nothing was executed\n"));
 }
 
+TEST_F(WaiverRun, AShardOfKnownFailuresAloneIsGreenAndTheRunOfSuchShardsRed) {
+    const std::string same = "fwd/faults[mask=t]@2"; // of another seed
+    const auto shard = [&](const std::string& second, const std::string& text, const std::string& number) {
+        return test::verify_on<harness::test::FaultyForward>({bad, second, "--jobs", "1", "--waivers",
+                                                              file(text), "--shard", number + "/2", "--json",
+                                                              folder_ / number},
+                                                             host_target::Fault::mask_right_too_wide);
+    };
+    const std::string told =
+        "this shard has nothing but what is known to be bad: fmha merge judges the run\n";
+    for (const std::string& known : {entry("fwd/faults[mask=t]"), entry("fwd/faults[mask=t]", "crashed")}) {
+        const Ran first = shard(good, known, "1");
+        EXPECT_EQ(first.code, 0) << first.out;
+        EXPECT_THAT(first.out, HasSubstr(told));
+        EXPECT_THAT(first.out, HasSubstr("\nGREEN\n"));
+        const Ran second = shard(good, known, "2");
+        EXPECT_EQ(second.code, 0) << second.out;
+        EXPECT_THAT(second.out, Not(HasSubstr(told)));
+        EXPECT_EQ(test::run({"merge", folder_ / "1", folder_ / "2"}).code, 0);
+
+        shard(same, known, "1");
+        EXPECT_EQ(shard(same, known, "2").code, 0);
+        const Ran merged = test::run({"merge", folder_ / "1", folder_ / "2"});
+        EXPECT_EQ(merged.code, 1) << merged.out;
+        EXPECT_THAT(merged.out, HasSubstr("RED: nothing was executed"));
+    }
+    // What fails otherwise than the entry says is red in a shard, too.
+    const Ran unknown = shard(good, entry("fwd/faults[mask=t]@2"), "1");
+    EXPECT_EQ(unknown.code, 1) << unknown.out;
+    EXPECT_THAT(unknown.out, HasSubstr("\nRED\n"));
+}
+
 TEST_F(WaiverRun, AnEntryThatNoCaseCanMatchIsRed) {
     for (const char* dead : {"fwd/fualts", "fwd/faults[mask=t", "fwd/plain[nhead=3]@1", "nowhere/*"}) {
         const Ran ran = verify(entry(bad) + entry(dead), {"--json", folder_ / "r.json"});
