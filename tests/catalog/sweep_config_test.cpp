@@ -3,6 +3,7 @@
 #include "tests/catalog/audit_helpers.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "tests/support/sentence_of.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -16,12 +17,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string refusal(std::string_view text, SweepUse use = SweepUse::sweep) {
-    try {
-        parse_sweep_config(text, "x.json", use);
-    } catch (const InputError& error) {
-        return error.what();
-    }
-    return "accepted";
+    return fmha::test::sentence_of<InputError>([&] { parse_sweep_config(text, "x.json", use); });
 }
 
 std::size_t count_of(RuleSet rules, std::string_view text, bool exhaustive = false,

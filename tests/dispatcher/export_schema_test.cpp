@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/arch/schema.hpp"
 #include "tests/dispatcher/kernels.hpp"
+#include "tests/support/sentence_of.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -22,12 +23,8 @@ const json& schema() {
 }
 
 std::string refusal(const json& document) {
-    try {
-        arch::check_schema("export", document.dump(), schema().dump());
-    } catch (const InputError& error) {
-        return error.what();
-    }
-    return "accepted";
+    return fmha::test::sentence_of<InputError>(
+        [&] { arch::check_schema("export", document.dump(), schema().dump()); });
 }
 
 json exported() {

@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/store/store.hpp"
 #include "tests/harness/command_support.hpp"
+#include "tests/support/sentence_of.hpp"
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -54,12 +55,7 @@ inline void add(Recording& recording, const CaseResult& result) {
 /// The sentence with which `work` refuses.
 template <class Work>
 std::string refusal(const Work& work) {
-    try {
-        work();
-    } catch (const InputError& error) {
-        return error.what();
-    }
-    return "nothing was refused";
+    return fmha::test::sentence_of<InputError>(work);
 }
 
 inline void run_sql(const std::string& file, const std::string& sql) {

@@ -4,6 +4,7 @@
 #include "kernels/loader/event_clock.hpp"
 #include "tests/loader/fake_runtime.hpp"
 #include "tests/loader/mock_runtime.hpp"
+#include "tests/support/sentence_of.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,23 +14,13 @@
 namespace fmha::loader::test {
 namespace {
 
+using fmha::test::sentence_of;
 using testing::_;
 using testing::DoAll;
 using testing::HasSubstr;
 using testing::NiceMock;
 using testing::Return;
 using testing::SetArgReferee;
-
-template <class Error, class Action>
-std::string sentence_of(Action&& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-}
 
 KernelConfig some_kernel() {
     KernelConfig config;

@@ -7,24 +7,15 @@
 #include "kernels/targets/hip/block_plan.hpp"
 #include "tests/loader/fake_runtime.hpp"
 #include "tests/support/dense_problem.hpp"
+#include "tests/support/sentence_of.hpp"
 
 #include <gmock/gmock.h>
 
 namespace fmha::loader::test {
 namespace {
 
+using fmha::test::sentence_of;
 using testing::HasSubstr;
-
-template <class Error, class Action>
-std::string sentence_of(Action&& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-}
 
 /// A kernel of the catalogue's usual shape.
 KernelConfig kernel(DataType type, bool lse = false) {

@@ -4,6 +4,7 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/loader/plugin.hpp"
 #include "tests/loader/fake_runtime.hpp"
+#include "tests/support/sentence_of.hpp"
 
 #include <gmock/gmock.h>
 
@@ -14,19 +15,10 @@
 namespace fmha::loader::test {
 namespace {
 
+using fmha::test::sentence_of;
 using testing::AllOf;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
-
-template <class Action>
-std::string sentence_of(Action&& action) {
-    try {
-        action();
-    } catch (const DeviceError& error) {
-        return error.what();
-    }
-    return {};
-}
 
 /// A folder with test libraries under the names of plugins.
 class Plugins {
@@ -43,7 +35,7 @@ class Plugins {
 
 TEST(Plugin, IsMissing) {
     const Plugins none;
-    EXPECT_THAT(sentence_of([&] { open_runtime(none.folders()); }),
+    EXPECT_THAT(sentence_of<DeviceError>([&] { open_runtime(none.folders()); }),
                 AllOf(HasSubstr("no plugin: neither libfmha_hip_amd.so nor libfmha_hip_nvidia.so is in "),
                       HasSubstr(none.folders().front().string()), HasSubstr("FMHA_HIP_PLUGIN_DIR")));
 }
@@ -52,28 +44,29 @@ TEST(Plugin, IsNotInAFolderThatCannotBeReached) {
     const system::TemporaryDirectory folder;
     const fs::path loop = folder.path() / "loop";
     fs::create_symlink(loop, loop);
-    EXPECT_THAT(sentence_of([&] { open_runtime({loop}); }),
+    EXPECT_THAT(sentence_of<DeviceError>([&] { open_runtime({loop}); }),
                 AllOf(HasSubstr("no plugin: neither "), HasSubstr(loop.string())));
 }
 
 TEST(Plugin, OfAnotherVersion) {
     Plugins plugins;
     plugins.put("amd", FMHA_OLD_PLUGIN);
-    EXPECT_THAT(sentence_of([&] { open_runtime(plugins.folders()); }),
+    EXPECT_THAT(sentence_of<DeviceError>([&] { open_runtime(plugins.folders()); }),
                 AllOf(HasSubstr("amd: "), HasSubstr("was built for another version of this program")));
 }
 
 TEST(Plugin, ThatIsNone) {
     Plugins plugins;
     plugins.put("nvidia", FMHA_OTHER_LIBRARY);
-    EXPECT_THAT(sentence_of([&] { open_runtime(plugins.folders()); }),
+    EXPECT_THAT(sentence_of<DeviceError>([&] { open_runtime(plugins.folders()); }),
                 HasSubstr("is no device plugin: it does not export fmha_device_runtime"));
 }
 
 TEST(Plugin, ThatCannotBeOpened) {
     Plugins plugins;
     std::ofstream(plugins.folders().front() / plugin_file("amd")) << "hello";
-    EXPECT_THAT(sentence_of([&] { open_runtime(plugins.folders()); }), HasSubstr("cannot be opened: "));
+    EXPECT_THAT(sentence_of<DeviceError>([&] { open_runtime(plugins.folders()); }),
+                HasSubstr("cannot be opened: "));
 }
 
 TEST(Plugin, ThatHasADeviceWinsOverOneThatHasNot) {
@@ -96,14 +89,17 @@ TEST(Devices, NoneOrAnOldDriverIsASentence) {
     FakeRuntime runtime;
     runtime.failing_call = 0;
     runtime.failure = {100, Fault::no_device};
-    EXPECT_THAT(sentence_of([&] { count_devices(runtime); }), HasSubstr("no device: HIP finds no AMD GPU"));
+    EXPECT_THAT(sentence_of<DeviceError>([&] { count_devices(runtime); }),
+                HasSubstr("no device: HIP finds no AMD GPU"));
     FakeRuntime empty;
     empty.devices = 0;
-    EXPECT_THAT(sentence_of([&] { count_devices(empty); }), HasSubstr("no device: HIP finds no AMD GPU"));
+    EXPECT_THAT(sentence_of<DeviceError>([&] { count_devices(empty); }),
+                HasSubstr("no device: HIP finds no AMD GPU"));
     FakeRuntime broken;
     broken.failing_call = 0;
     broken.failure = {3, Fault::other};
-    EXPECT_EQ(sentence_of([&] { count_devices(broken); }), "counting devices failed: fakeError3 (3)");
+    EXPECT_EQ(sentence_of<DeviceError>([&] { count_devices(broken); }),
+              "counting devices failed: fakeError3 (3)");
 }
 
 /// A runtime of which only the driver matters.
@@ -127,11 +123,11 @@ class OldDriver final : public FakeRuntime {
 
 TEST(Devices, AnOldDriverIsToldFromNone) {
     OldDriver old(12040), none(0);
-    EXPECT_EQ(sentence_of([&] { count_devices(old); }),
+    EXPECT_EQ(sentence_of<DeviceError>([&] { count_devices(old); }),
               "driver too old: it supports CUDA 12.4, this plugin was built with CUDA 13.0");
-    EXPECT_EQ(sentence_of([&] { count_devices(none); }), "no device: there is no NVIDIA driver");
+    EXPECT_EQ(sentence_of<DeviceError>([&] { count_devices(none); }), "no device: there is no NVIDIA driver");
     OldDriver amd(60000000, "amd");
-    EXPECT_EQ(sentence_of([&] { count_devices(amd); }),
+    EXPECT_EQ(sentence_of<DeviceError>([&] { count_devices(amd); }),
               "driver too old: amdgpu is older than the ROCm that this plugin was built with");
 }
 

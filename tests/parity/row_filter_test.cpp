@@ -1,6 +1,7 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/catalog/query/columns.hpp"
 #include "kernels/catalog/query/row_filter.hpp"
+#include "tests/support/sentence_of.hpp"
 #include "tests/support/small_stack.hpp"
 
 #include <fmt/format.h>
@@ -49,12 +50,7 @@ std::vector<std::size_t> hits(std::string_view expression, FilterLimits limits =
 }
 
 std::string refusal(std::string_view expression, FilterLimits limits = {}) {
-    try {
-        hits(expression, limits);
-    } catch (const InputError& error) {
-        return error.what();
-    }
-    return "accepted";
+    return fmha::test::sentence_of<InputError>([&] { hits(expression, limits); });
 }
 
 using Found = std::vector<std::size_t>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/error.hpp"
+#include "tests/support/sentence_of.hpp"
 
 #include <fmt/format.h>
 
@@ -23,14 +24,7 @@ inline std::string file(std::string_view more) {
 }
 
 inline std::string complaint(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const InputError& error) {
-        return error.what();
-    } catch (const std::exception& error) {
-        return fmt::format("not an InputError: {}", error.what());
-    }
-    return "accepted";
+    return fmha::test::sentence_of<InputError>(action);
 }
 
 } // namespace fmha::harness::test

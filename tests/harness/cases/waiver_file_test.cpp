@@ -3,6 +3,7 @@
 #include "harness/cases/waiver.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "tests/support/sentence_of.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -26,14 +27,7 @@ std::vector<Waiver> read(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-    try {
-        read(text);
-    } catch (const InputError& error) {
-        return error.what();
-    } catch (const std::exception& error) {
-        return fmt::format("not an InputError: {}", error.what());
-    }
-    return "accepted";
+    return fmha::test::sentence_of<InputError>([&] { read(text); });
 }
 
 /// A whole entry, on the first line, whose member `key` has another value, or none.
