@@ -84,9 +84,5 @@ TEST(CoveringArray, RandomConstraints) {
     }
 }
 
-TEST(CoveringArray, IsDeterministic) {
-    EXPECT_EQ(covering_array({4, 3, 2, 5}, nothing), covering_array({4, 3, 2, 5}, nothing));
-}
-
 } // namespace
 } // namespace fmha::harness
