@@ -231,6 +231,7 @@ TEST(Build, AnInterruptedOneIsContinued) {
         EXPECT_EQ(first.manifest.missing.size(), 8U - first.compiled);
         EXPECT_THAT(first.manifest.missing.front().reason, HasSubstr("interrupted"));
         options.stop = {};
+        fake.be_fast();
         const auto second = build(selection, fake.tools(selection), options);
         EXPECT_FALSE(second.interrupted);
         EXPECT_EQ(second.compiled, 8U - first.compiled);

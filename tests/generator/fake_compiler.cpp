@@ -40,6 +40,10 @@ void FakeCompiler::be_slow() const {
     system::write_file(folder("bin/slow"), "0.3");
 }
 
+void FakeCompiler::be_fast() const {
+    fs::remove(folder("bin/slow"));
+}
+
 void FakeCompiler::disassemble(const std::string& line) const {
     system::write_file(folder("bin/llvm-objdump"), "#!/bin/sh\n" + line + "\n");
     fs::permissions(folder("bin/llvm-objdump"), fs::perms::owner_exec, fs::perm_options::add);

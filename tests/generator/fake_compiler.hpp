@@ -25,6 +25,7 @@ class FakeCompiler {
     /// Sources that contain `text` do not compile.
     void refuse(const std::string& text) const;
     void be_slow() const;
+    void be_fast() const;
     /// The disassembler beside it is this line of a shell.
     void disassemble(const std::string& line) const;
     /// Says `text` about every source.
