@@ -1,8 +1,8 @@
 // A run that was killed, at any moment, continues and ends in the report of a run that was not; a journal that is
 // not this run's is refused.
 
-#include "tests/harness/command_support.hpp"
-#include "tests/harness/kernels_for_tests.hpp"
+#include "tests/harness/spoiled_tail.hpp"
+#include "tests/support/another_process.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -11,10 +11,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 namespace {
@@ -32,33 +30,17 @@ namespace fmha::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using fmha::test::in_another_process;
+using fmha::test::wait_until;
+using test::case_with;
 using test::Ran;
 using test::Scratch;
 using testing::HasSubstr;
 using testing::Not;
 
-using Spoil = std::function<void(const FwdArgs&)>;
-
-std::string case_with(int seqlen_k) {
-    return fmt::format("fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k={},mask=0,fill=indexed]@1", seqlen_k);
-}
-
-const std::vector<std::string>& five_cases() {
-    static const std::vector<std::string> names{case_with(15), case_with(31), case_with(33), case_with(63),
-                                                case_with(129)};
-    return names;
-}
-
-/// The third of five is wrong, so that a report without the failure would not do.
-void spoil_the_third(const FwdArgs& args) {
-    if (args.shape.seqlen_k == 33)
-        static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
-}
-
-Ran verify(const std::vector<std::string>& more, const Spoil& spoil = spoil_the_third) {
-    std::vector<std::string> arguments = five_cases();
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return test::verify_on<harness::test::SpoiledKernel>(arguments, spoil);
+/// The third of five is wrong.
+Ran verify(const std::vector<std::string>& more, const test::Spoil& spoil = test::spoil_33) {
+    return test::verify_tails({15, 31, 33, 63, 129}, more, spoil);
 }
 
 std::string text_of(const std::string& file) {
@@ -88,27 +70,11 @@ Json uninterrupted(const Scratch& folder, const std::string& jobs = "1") {
     return findings(folder / "whole.json");
 }
 
-/// Runs `work` in a process of its own; `meanwhile` in this one gets its id. Returns its wait status.
-int in_another_process(const std::function<int()>& work, const std::function<void(pid_t)>& meanwhile) {
-    const pid_t child = fork();
-    if (child == 0) _exit(work());
-    meanwhile(child);
-    int status = 0;
-    waitpid(child, &status, 0);
-    return status;
-}
-
-/// At most a minute.
-void wait_until(const std::function<bool()>& holds) {
-    for (int i = 0; i < 6000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    ASSERT_TRUE(holds());
-}
-
 TEST(Journal, AKilledRunContinuesAndReportsTheSame) {
     const Scratch folder;
     const std::string journal = folder / "run.jsonl";
     const auto hangs_on_the_fourth = [](const FwdArgs& args) {
-        spoil_the_third(args);
+        test::spoil_33(args);
         while (args.shape.seqlen_k == 63) pause();
     };
     const int status = in_another_process(
@@ -164,7 +130,7 @@ TEST(Journal, AFinishedOneRunsNothingAndReportsTheSame) {
     int launches = 0;
     const auto counting = [&](const FwdArgs& args) {
         ++launches;
-        spoil_the_third(args);
+        test::spoil_33(args);
     };
     EXPECT_EQ(verify({"--jobs", "0", "--journal", journal}, counting).code, 1);
     EXPECT_GE(launches, 10);
@@ -181,7 +147,7 @@ TEST(Journal, AnInterruptedRunIsRedAndContinues) {
     const Scratch folder;
     const std::string journal = folder / "run.jsonl";
     const Ran stopped = verify({"--jobs", "1", "--journal", journal}, [](const FwdArgs& args) {
-        spoil_the_third(args);
+        test::spoil_33(args);
         if (args.shape.seqlen_k == 63) kill(getppid(), SIGTERM);
         while (args.shape.seqlen_k == 63) pause();
     });
@@ -315,7 +281,7 @@ TEST(Journal, WhatHadNoMemoryIsTriedAgain) {
     const std::vector<std::string> arguments{
         "fwd/offsets_2_31[wide_tensor=o,wide_batch_stride=2147483712,fill=indexed]@1", "--jobs", "1",
         "--journal", journal};
-    const Spoil correct = [](const FwdArgs&) {};
+    const test::Spoil correct = [](const FwdArgs&) {};
     const int status = in_another_process(
         [&] {
             const rlimit small{rlim_t{1} << 30, rlim_t{1} << 30};

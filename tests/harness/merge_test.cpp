@@ -5,8 +5,7 @@
 #include "harness/cases/load.hpp"
 #include "harness/results/merge.hpp"
 #include "harness/store/store.hpp"
-#include "tests/harness/command_support.hpp"
-#include "tests/harness/kernels_for_tests.hpp"
+#include "tests/harness/spoiled_tail.hpp"
 
 #include <gmock/gmock.h>
 
@@ -22,19 +21,8 @@ using test::Scratch;
 using testing::HasSubstr;
 using testing::Not;
 
-void spoil_33(const FwdArgs& args) {
-    if (args.shape.seqlen_k == 33)
-        static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
-}
-
 Ran verify(const std::vector<std::string>& more) {
-    std::vector<std::string> arguments;
-    for (const int keys : {15, 31, 33, 63, 65})
-        arguments.push_back(
-            fmt::format("fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k={},mask=0,fill=indexed]@1", keys));
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const std::function<void(const FwdArgs&)> spoil = spoil_33;
-    return test::verify_on<harness::test::SpoiledKernel>(arguments, spoil);
+    return test::verify_tails({15, 31, 33, 63, 65}, more);
 }
 
 Ran merge(std::vector<std::string> arguments) {

@@ -2,15 +2,13 @@
 
 #include "dispatcher/system/files.hpp"
 #include "harness/store/store.hpp"
-#include "tests/harness/command_support.hpp"
-#include "tests/harness/kernels_for_tests.hpp"
+#include "tests/harness/spoiled_tail.hpp"
+#include "tests/support/another_process.hpp"
 
 #include <gmock/gmock.h>
 
 #include <csignal>
-#include <functional>
-#include <sys/wait.h>
-#include <thread>
+#include <unistd.h>
 
 namespace fmha::cli {
 namespace {
@@ -18,25 +16,13 @@ namespace {
 using harness::Outcome;
 using store::Access;
 using store::Store;
+using test::case_with;
 using test::Ran;
 using test::Scratch;
 using testing::HasSubstr;
 
-using Spoil = std::function<void(const FwdArgs&)>;
-
-std::string case_with(int seqlen_k) {
-    return fmt::format("fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k={},mask=0,fill=indexed]@1", seqlen_k);
-}
-
-void spoil_33(const FwdArgs& args) {
-    if (args.shape.seqlen_k == 33)
-        static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
-}
-
-Ran verify(const std::vector<std::string>& more, const Spoil& spoil = spoil_33) {
-    std::vector<std::string> arguments{case_with(15), case_with(31), case_with(33), case_with(63)};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return test::verify_on<harness::test::SpoiledKernel>(arguments, spoil);
+Ran verify(const std::vector<std::string>& more, const test::Spoil& spoil = test::spoil_33) {
+    return test::verify_tails({15, 31, 33, 63}, more, spoil);
 }
 
 TEST(StoreOption, KeepsARunWithItsResults) {
@@ -69,12 +55,6 @@ TEST(StoreOption, KeepsAKilledRunAndTellsItsContinuationOnce) {
     const Scratch folder;
     const std::string file = folder / "runs.db", journal = folder / "run.jsonl";
     const std::vector<std::string> options{"--store", file, "--journal", journal, "--jobs", "1"};
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(verify(options, [](const FwdArgs& args) {
-                  spoil_33(args);
-                  while (args.shape.seqlen_k == 63) pause();
-              }).code);
     const auto kept = [&] {
         try {
             const Store store(file, Access::read);
@@ -83,9 +63,15 @@ TEST(StoreOption, KeepsAKilledRunAndTellsItsContinuationOnce) {
             return std::size_t{0}; // the child has not begun it yet
         }
     };
-    for (int i = 0; i < 6000 && kept() < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
+    const auto hangs_on_the_fourth = [](const FwdArgs& args) {
+        test::spoil_33(args);
+        while (args.shape.seqlen_k == 63) pause();
+    };
+    fmha::test::in_another_process([&] { return verify(options, hangs_on_the_fourth).code; },
+                                   [&](pid_t child) {
+                                       fmha::test::wait_until([&] { return kept() == 3; });
+                                       kill(child, SIGKILL);
+                                   });
     ASSERT_EQ(kept(), 3U);
     EXPECT_EQ(Store(file, Access::read).runs()[0].verdict, "") << "it has not finished";
     for (int again = 0; again < 2; ++again) EXPECT_EQ(verify(options).code, 1);
