@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import sys
 import tempfile
 import unittest
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -156,6 +157,30 @@ class OnTheHost(unittest.TestCase):
         np.testing.assert_allclose(run.output, softmax_attention(*arrays)[0], atol=3e-3)
         self.assertEqual(setup_multiple_fmha_dispatchers([]), [])
 
+    def test_configurations_of_one_name_have_records_of_their_own(self):
+        """The two flavours of e4m3 read 0x38 as 0.5 (gfx942) and as 1."""
+        configs = [config_of(data_type="fp8bf16", gfx_arch=arch) for arch in ("gfx942", "gfx950")]
+        configs += [config_of(**{field: value}) for field, value in (("vlayout", "c"), ("wave_m0", 2), ("warp_m1", 16), ("num_wave_groups", 2),
+                                                                     ("use_trload", True), ("tile_bwd6", 1))]
+        results = setup_multiple_fmha_dispatchers(configs, self.folder.name)
+        self.assertEqual([result.error for result in results], [""] * len(configs))
+        self.assertEqual(len({result.library_path for result in results}), len(configs))
+        bits, problem = np.full((1, 1, 4, 128), 0x38, np.uint8), FmhaProblem(1, 1, 1, 4, 4, 128, 128)
+        runs = [FmhaRunner.from_library(result.library_path).run(bits, bits, bits, problem) for result in results[:2]]
+        self.assertEqual([run.error for run in runs], ["", ""])
+        self.assertEqual([float(run.output.max()) for run in runs], [0.5, 1.0])
+        single = [setup_fmha_dispatcher(config, self.folder.name).library_path for config in configs]
+        self.assertEqual(len(set(single)), len(configs), "one folder for all")
+
+    def test_threads_set_up_the_same(self):
+        """Each writes the record, whole, and none takes away what another writes."""
+        switching = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        self.addCleanup(sys.setswitchinterval, switching)
+        with ThreadPoolExecutor(8) as pool:
+            results = list(pool.map(lambda _: setup_multiple_fmha_dispatchers([config_of()], self.folder.name)[0], range(160)))
+        self.assertEqual({result.error for result in results}, {""})
+
     def test_every_spec_of_small_tiles_builds(self):
         specs = [FmhaKernelSpec(name=f"{hdim} {pipeline} {rows}", hdim=hdim, pipeline=pipeline, tile_m0=rows, tile_n0=64, tile_k0=32)
                  for hdim in (64, 128) for pipeline in ("qr", "qr_async") for rows in (64, 128)]
@@ -177,6 +202,10 @@ class OnTheHost(unittest.TestCase):
         blocked = Path(self.folder.name) / "file"
         blocked.write_text("")
         self.assertIn("file", setup_fmha_dispatcher(config_of(), blocked / "below").error)
+        for folder in (blocked / "below", "a\0b", b"bytes", 5):
+            for result in (setup_fmha_dispatcher(config_of(), folder), *setup_multiple_fmha_dispatchers([config_of()], folder)):
+                self.assertFalse(result.success)
+                self.assertRegex(result.error, "^folder '.*' cannot be made: |^output_dir is .*; a str or a Path is needed$")
 
     def test_a_record_that_is_none(self):
         broken = Path(self.folder.name) / "broken.json"
@@ -233,6 +262,39 @@ class Compiling(unittest.TestCase):
             self.assertIn("kernel compile failed: q.hip:7: error: no such instruction v_mfma", result.error)
         self.assertEqual(len(self.calls()), 2, "a failure is not remembered")
 
+    def test_words_that_are_no_utf8(self):
+        self.behave("printf 'q\\377.hip:7: error' >&2; exit 1")
+        for result in (setup_fmha_dispatcher(config_of(), self.folder / "one"),
+                       setup_multiple_fmha_dispatchers([config_of()], self.folder / "many")[0]):
+            self.assertIn("kernel compile failed: q\ufffd.hip:7: error", result.error)
+
+    def test_nothing_raises(self):
+        self.behave(self.GOOD)
+        blocked = self.folder / "file"
+        blocked.write_text("")
+        for result in (setup_fmha_dispatcher(config_of(), blocked), *setup_multiple_fmha_dispatchers([config_of()], blocked)):
+            self.assertRegex(result.error, "^folder '.*/file.*' cannot be made: (File exists|Not a directory)$")
+        with mock.patch.dict(os.environ, {"FMHA_BUILD_OPTIONS": "--cache 'a"}):
+            for result in (setup_fmha_dispatcher(config_of(), self.folder / "one"),
+                           *setup_multiple_fmha_dispatchers([config_of()], self.folder / "many")):
+                self.assertEqual(result.error, """FMHA_BUILD_OPTIONS is "--cache 'a"; no options of a shell: No closing quotation""")
+        self.assertEqual(self.calls(), [])
+
+    def test_a_folder_stays_where_it_was_named(self):
+        """Relative to the working folder of the call, whatever that is when the runner or its record is opened."""
+        self.behave(self.GOOD)
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        os.chdir(self.folder)
+        result = setup_multiple_fmha_dispatchers([config_of()], "many")[0]
+        record = Path(result.library_path).resolve()
+        os.chdir(here)
+        opened = []
+        with mock.patch.object(jit, "Context", lambda library, **told: opened.append(told["kernels_dir"])):
+            for runner in (result.runner, FmhaRunner.from_library(record)):
+                runner._opened()
+        self.assertEqual(opened, [str(next(record.parent.glob("kernels-*")))] * 2)
+
     def test_what_is_asked_of_the_command(self):
         self.behave("exit 1")
         choice = choose.choose(jit._catalogue(), config_of())
@@ -247,11 +309,14 @@ class Compiling(unittest.TestCase):
         for _ in range(2):
             self.assertTrue(setup_multiple_fmha_dispatchers([config_of()], self.folder / "many")[0].success)
         self.assertEqual(len(self.calls()), 1)
+        next(self.folder.glob("many/*/kernels-*/fmha-key.json")).write_bytes(b"\xff")
+        self.assertTrue(setup_multiple_fmha_dispatchers([config_of()], self.folder / "many")[0].success)
+        self.assertEqual(len(self.calls()), 2, "a spoiled key is none")
         with mock.patch.dict(os.environ, {"FMHA_BUILD_OPTIONS": "--no-cache"}):
             setup_multiple_fmha_dispatchers([config_of()], self.folder / "many")
-        self.assertTrue(self.calls()[1].endswith("--no-cache"))
+        self.assertTrue(self.calls()[2].endswith("--no-cache"))
         setup_multiple_fmha_dispatchers([config_of(vlayout="c", pipeline="qr"), config_of(vlayout="r", pipeline="qr")], self.folder / "many")
-        self.assertEqual(len(self.calls()), 4, "configurations of one name are not one")
+        self.assertEqual(len(self.calls()), 5, "configurations of one name are not one")
 
     def test_equal_configurations_compile_once_and_progress_is_told(self):
         self.behave(self.GOOD)

@@ -58,6 +58,12 @@ def checked_problem(prob: Any) -> FmhaProblem:
     return FmhaProblem(**sizes)
 
 
+# Fields that the dispatcher's names of configurations leave out.
+_NOT_IN_NAMES = frozenset({"gfx_arch", "vlayout", "tile_bwd6", "tile_bwd7", "tile_bwd8", "num_wave_groups", "use_trload",
+                           *(f"wave_{axis}{stage}" for axis in "mnk" for stage in range(3)),
+                           *(f"warp_{axis}{stage}" for axis in "mnk" for stage in (1, 2))})
+
+
 @dataclass
 class FmhaKernelConfig:
     """A kernel: what it computes, and how it is wished to do it. Tile, waves and pipeline are preferences; the nearest kernel
@@ -169,6 +175,11 @@ class FmhaKernelConfig:
         parts += [f"{flag}=1" for flag, value in (("det", self.deterministic), ("dbias", self.dbias)) if value]
         parts += [f"drv={self.dropout_variant}"] if self.dropout_variant not in ("", "no") else []
         return "_".join([*parts, f"bpc={self.block_per_cu}"])
+
+    @property
+    def name_says_all(self) -> bool:
+        """Whether no other configuration has this name: the fields that it leaves out have their defaults."""
+        return all(getattr(self, field.name) == field.default for field in fields(FmhaKernelConfig) if field.name in _NOT_IN_NAMES)
 
     @property
     def key(self) -> str:

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -81,9 +82,13 @@ def compile_kernels(job: tuple[str, str, str, str, int]) -> tuple[bool, str]:
     if command is None:
         return False, "the command fmha, which compiles kernels, was not found; put it on PATH or name it in FMHA_COMMAND"
     line = [command, "build", "--arch", arch, "--family", families, "--where", where, "--out", folder, "--replace", "--jobs", str(jobs)]
-    line += shlex.split(os.environ.get("FMHA_BUILD_OPTIONS", ""))
+    options = os.environ.get("FMHA_BUILD_OPTIONS", "")
     try:
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        line += shlex.split(options)
+    except ValueError as error:
+        return False, f"FMHA_BUILD_OPTIONS is {shown(options)}; no options of a shell: {error}"
+    try:
+        done = subprocess.run(line, capture_output=True, encoding="utf-8", errors="replace", check=False)
     except OSError as error:
         return False, f"kernel compile failed: {command}: {error.strerror}"
     if done.returncode == 0:
@@ -92,12 +97,12 @@ def compile_kernels(job: tuple[str, str, str, str, int]) -> tuple[bool, str]:
 
 
 def _file_name(config: FmhaKernelConfig) -> str:
-    """The name of a configuration, or where no file can have it, as much of it as one can, and the key. Texts of a configuration are
-    anything, such as a path."""
+    """A name that is one configuration's own: that of the configuration where it says everything and a file can have it, else as much of
+    it as a file can have, and the key. Texts of a configuration are anything, such as a path."""
     name = config.name
-    if re.fullmatch(r"[A-Za-z0-9_.=-]{1,200}", name):
+    if config.name_says_all and re.fullmatch(r"[A-Za-z0-9_.=-]{1,200}", name):
         return name
-    return re.sub(r"[^A-Za-z0-9_.=-]", "_", name)[:120] + f"_{config.key}"
+    return re.sub(r"[^A-Za-z0-9_.=-]", "_", name)[:160] + f"_{config.key}"
 
 
 class _Plan:
@@ -111,7 +116,14 @@ class _Plan:
 
     @property
     def kernels_dir(self) -> Path:
-        return self.folder / f"kernels-{self.config.key}"
+        """Whatever the working folder is when they are opened."""
+        return Path(os.path.abspath(self.folder)) / f"kernels-{self.config.key}"
+
+    def make_folder(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise SetupError(f"folder {str(self.folder)!r} cannot be made: {getattr(error, 'strerror', error)}") from error
 
     def is_built(self) -> bool:
         """Whether the folder holds the kernels of this configuration."""
@@ -119,7 +131,7 @@ class _Plan:
             return True
         try:
             return (self.kernels_dir / "fmha-key.json").read_text() == _key(self.config, self.choice)
-        except OSError:
+        except (OSError, ValueError):
             return False
 
     def job(self, jobs: int) -> tuple[str, str, str, str, int]:
@@ -128,14 +140,18 @@ class _Plan:
 
     def finish(self) -> None:
         """Writes the record with which `runner_of` opens it again."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.make_folder()
         if self.target == "device":
             (self.kernels_dir / "fmha-key.json").write_text(_key(self.config, self.choice))
         document = {"format": 1, "config": asdict(self.config), "target": self.target, "where": self.choice.where,
                     "kernels": self.choice.names, "kernels_dir": str(self.kernels_dir) if self.target == "device" else None}
-        fresh = self.record.with_suffix(f".{os.getpid()}.tmp")
-        fresh.write_text(json.dumps(document, indent=1))
-        fresh.replace(self.record)
+        fresh = self.record.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
+        try:
+            fresh.write_text(json.dumps(document, indent=1))
+            fresh.replace(self.record)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise SetupError(f"{self.record} cannot be written: {error.strerror}") from error
 
     def runner(self) -> FmhaRunner:
         return _runner(self.target, self.config, self.choice.where, str(self.kernels_dir), str(self.record))
@@ -184,13 +200,19 @@ def _default_folder(config: FmhaKernelConfig) -> Path:
     return find.cache_folder() / f"fmha_jit_{_file_name(config)}"
 
 
+def _named_folder(output_dir: Any) -> Path:
+    if not isinstance(output_dir, (str, os.PathLike)):
+        raise TypeError(f"output_dir is {shown(output_dir)}; a str or a Path is needed")
+    return Path(output_dir)
+
+
 def setup_fmha_dispatcher(config: FmhaKernelConfig, output_dir: Any = None, verbose: bool = False) -> FmhaSetupResult:
     """A runner of the kernel that a configuration describes, or the nearest one. Compiles when a GPU of its architecture is there and
     the folder does not hold it yet. Never raises: `error` says what is missing."""
     start = time.monotonic()
     try:
         config = checked_config(config)
-        plan = _Plan(config, Path(os.fspath(output_dir)) if output_dir is not None else _default_folder(config), _catalogue())
+        plan = _Plan(config, _named_folder(output_dir) if output_dir is not None else _default_folder(config), _catalogue())
         for note in plan.choice.notes:
             _log(verbose, note)
         cached = plan.is_built()
@@ -220,7 +242,7 @@ def _catalogue() -> Catalogue:
 
 def _build(plan: _Plan, verbose: bool) -> None:
     _log(verbose, f"compiling {len(plan.choice.names)} kernels for {plan.config.gfx_arch} in {plan.kernels_dir}")
-    plan.folder.mkdir(parents=True, exist_ok=True)
+    plan.make_folder()
     good, words = compile_kernels(plan.job(0))
     if not good:
         raise SetupError(words)
@@ -248,7 +270,7 @@ def setup_multiple_fmha_dispatchers(configs: Iterable[FmhaKernelConfig], output_
     for i, given in enumerate(configs):
         try:
             config = checked_config(given)
-            folder = Path(os.fspath(output_dir)) / f"fmha_jit_{_file_name(config)}" if output_dir is not None else _default_folder(config)
+            folder = _named_folder(output_dir) / f"fmha_jit_{_file_name(config)}" if output_dir is not None else _default_folder(config)
             plans[i] = _Plan(config, folder, _catalogue())
         except NoKernel as error:
             results[i] = _failed(given, SetupError(f"Codegen failed: {error}"))
@@ -259,8 +281,11 @@ def setup_multiple_fmha_dispatchers(configs: Iterable[FmhaKernelConfig], output_
     jobs: dict[str, list[int]] = {}  # equal configurations compile once
     for i, plan in plans.items():
         if not plan.is_built():
-            plan.folder.mkdir(parents=True, exist_ok=True)
-            jobs.setdefault(str(plan.kernels_dir), []).append(i)
+            try:
+                plan.make_folder()
+                jobs.setdefault(str(plan.kernels_dir), []).append(i)
+            except SetupError as error:
+                results[i] = _failed(configs[i], error)
     for i, words in _compile_all([(numbers, plans[numbers[0]].job(1)) for numbers in jobs.values()], max_workers, executor,
                                  progress_callback).items():
         results[i] = _failed(configs[i], SetupError(words))
@@ -270,7 +295,7 @@ def setup_multiple_fmha_dispatchers(configs: Iterable[FmhaKernelConfig], output_
                 plan.finish()
                 results[i] = plan.result(plan.runner(), time.monotonic() - started)
                 _log(verbose, f"{plan.target}: {plan.choice.kernel['name']}")
-            except OSError as error:
+            except (SetupError, OSError) as error:
                 results[i] = _failed(configs[i], error)
     return [result for result in results if result is not None]
 
