@@ -97,7 +97,8 @@ class Choosing(unittest.TestCase):
                               ({"mask": "diagonal"}, "mask 'diagonal' is not known; allowed: no, top_left"), ({"hdim_q": 512, "hdim_v": 512}, "hdim_q >= 512"),
                               ({"logits": True, "bias": "alibi"}, "has_logits_soft_cap True"), ({"data_type": "mxfp8", "gfx_arch": "gfx942"}, "no kernel of gfx942"),
                               ({"family": "batch_prefill", "mode": "group", "page_size": 3}, "page_size 3; there is"),
-                              ({"mode": "ragged"}, "mode 'ragged'")):
+                              ({"mode": "ragged"}, "mode 'ragged'"), ({"pad_s": 5}, "pad_s is 5; allowed: 0, 1$"),
+                              ({"pad_sk": 8}, "pad_sk is 8; allowed: 0, 1$"), ({"pad_dv": -1}, "pad_dv is -1; allowed: 0, 1, 8$")):
             with self.assertRaisesRegex(choose.NoKernel, words):
                 self.chosen(**fields)
 

@@ -75,6 +75,9 @@ def choose(catalogue: Catalogue, config: Any) -> Choice:
                                ("mode", config.mode, ("batch", "group"))):
         if value not in known:
             raise NoKernel(f"{what} {value!r} is not known; allowed: {', '.join(known)}")
+    for what, value in zip(("pad_s", "pad_sk", "pad_d", "pad_dv"), config.padding):
+        if value not in (known := (0, 1, 8) if "d" in what[4:] else (0, 1)):
+            raise NoKernel(f"{what} is {value}; allowed: {', '.join(map(str, known))}")
     here = f"{config.gfx_arch} for {config.family}, {config.data_type}, {config.mode} mode"
     kernels = catalogue.kernels(config.gfx_arch, config.family, config.data_type, config.mode)
     if not kernels:
