@@ -1,12 +1,13 @@
 """Values of every kind where another kind is needed: one sentence, and no exception from inside. Runs never raise."""
 
 import unittest
+from pathlib import Path
 
 import numpy as np
 
 import fmha
 from common import random_arrays
-from fmha import values
+from fmha import reference, values
 from fmha.layer.keywords import KEYWORDS
 from fmha_utils import FmhaProblem, FmhaRunner
 
@@ -108,6 +109,26 @@ class Functions(unittest.TestCase):
                     fmha.attention(Q, K, V, **{name: value})
                 except (ValueError, fmha.Error) as error:
                     self.assertFalse([words for words in FROM_INSIDE if words in str(error)], f"{name}={value!r}: {error}")
+
+    def test_texts_and_paths_reach_the_library_whole(self):
+        """C ends a text at a NUL: a filter lost its second half, and kept more kernels."""
+        with fmha.Context(fmha.load(), "gfx950") as context:
+            with self.assertRaisesRegex(ValueError, "^where is .*; a text without a NUL is needed"):
+                context.keep("c.hdim_q == 128\0 and c.hdim_v == 64")
+        for arch in ("gfx950\0x", 5):
+            for call in (lambda: fmha.Context(fmha.load(), arch), lambda: reference.attention(Q, K, V, data_type="fp16", arch=arch)):
+                self.assertRaisesRegex(ValueError, "^arch is ", call)
+        for folder in ("", b"", "a\0b", 5):
+            self.assertRaisesRegex(ValueError, "^kernels_dir is .*; a path is needed", lambda: fmha.Context(fmha.load(), kernels_dir=folder))
+        for folder in ("/none/\udcff", b"/none/\xff", Path("/none/\udcff")):
+            self.assertRaisesRegex(fmha.Error, "/none/.*/manifest.json: No such file", lambda: fmha.Context(fmha.load(), kernels_dir=folder))
+
+    def test_a_closed_context(self):
+        context = fmha.Context(fmha.load(), "gfx950")
+        context.close()
+        for call in (context.kernels, lambda: context.keep("True"), lambda: fmha.attention(Q, K, V, context=context)):
+            self.assertRaisesRegex(fmha.Error, "^BAD_ARGUMENT: the context is closed$", call)
+        self.assertEqual(context.kernel_count(), 0)
 
     def test_what_is_asked_for(self):
         """By any spelling of yes and no; a word is neither."""

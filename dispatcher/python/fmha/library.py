@@ -20,7 +20,7 @@ import traceback
 from typing import Any, Callable, Iterable
 
 from fmha import find
-from fmha.values import real_number, shown, text
+from fmha.values import path, real_number, shown, text
 
 ABI_VERSION = 5
 
@@ -186,7 +186,7 @@ class Context:
         self.on_device = kernels_dir is not None
         options = lib.fresh("fmha_context_options")
         options.arch = text("arch", arch).encode() if arch is not None else None
-        options.kernels_dir = os.fspath(kernels_dir).encode() if kernels_dir else None
+        options.kernels_dir = path("kernels_dir", kernels_dir) if self.on_device else None
         options.device = device
         try:
             self._check(lib.functions.fmha_create(byref(options), byref(self.handle)))
@@ -222,7 +222,9 @@ class Context:
                 self.handle = c_void_p()
 
     def kernel_count(self) -> int:
-        return self.lib.functions.fmha_kernel_count(self.handle)
+        """Kernels to choose from; 0 once it is closed."""
+        with self._lock:
+            return self.lib.functions.fmha_kernel_count(self.handle)
 
     def keep(self, where: str) -> None:
         """From now on only kernels `c` for which this Python expression is true, as in "c.hdim_q == 128"."""
@@ -325,9 +327,11 @@ class Context:
     def _call(self, function: Callable[..., int], *arguments: Any) -> None:
         """A function of the library on this context, whose sentence no other thread's call has replaced."""
         with self._lock:
+            if not self.handle:
+                raise Error(STATUS.index("BAD_ARGUMENT"), "the context is closed")
             self._check(function(self.handle, *arguments))
 
     def _check(self, status: int) -> None:
         if status != 0:
-            raise Error(status, self.lib.functions.fmha_last_error(self.handle).decode(),
+            raise Error(status, self.lib.functions.fmha_last_error(self.handle).decode(errors="backslashreplace"),
                         self.lib.functions.fmha_last_rule(self.handle).decode())

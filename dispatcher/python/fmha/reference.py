@@ -12,6 +12,7 @@ import numpy as np
 
 from fmha import families, find
 from fmha.library import ABI_VERSION, Error, Library, load
+from fmha.values import text
 
 _OUTPUTS = ("dq", "d", "dbias", "dk", "dv", "d_sink")
 
@@ -71,7 +72,7 @@ def _attention(call: Any, arch: str) -> tuple[np.ndarray, np.ndarray]:
     group = shape.mode == 1
     rows = shape.seqlen_q * shape.nhead_q * (1 if group else shape.batch)
     o, lse = np.zeros((rows, shape.hdim_v)), np.zeros(rows)
-    _checked(_functions().fmha_reference_attention, arch.encode(), byref(call.args), o.ctypes.data, lse.ctypes.data)
+    _checked(_functions().fmha_reference_attention, text("arch", arch).encode(), byref(call.args), o.ctypes.data, lse.ctypes.data)
     if group:
         return o, lse
     extents = (shape.batch, shape.nhead_q, shape.seqlen_q)
@@ -97,7 +98,7 @@ def gradients(q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: 
     out = _GradientsOut(ctypes.sizeof(_GradientsOut), ABI_VERSION)
     for name, array in results.items():
         setattr(out, name, array.ctypes.data_as(POINTER(c_double)))
-    _checked(_functions().fmha_reference_gradients, arch.encode(), byref(call.args), byref(out))
+    _checked(_functions().fmha_reference_gradients, text("arch", arch).encode(), byref(call.args), byref(out))
     heads = shape.nhead_k
     for name in ("dk", "dv"):
         full = results[name]

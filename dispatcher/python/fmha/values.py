@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -62,7 +63,16 @@ def members(what: str, value: Any, count: int, names: str) -> tuple:
 
 
 def text(what: str, value: Any) -> str:
-    """A string. Raises ValueError for another value."""
+    """A string that C sees whole. Raises ValueError for another value."""
     if not isinstance(value, str):
         raise ValueError(f"{what} is {shown(value)}; a name is needed")
+    if "\0" in value:
+        raise ValueError(f"{what} is {shown(value)}; a text without a NUL is needed")
     return value
+
+
+def path(what: str, value: Any) -> bytes:
+    """The bytes of a path, whatever its encoding. Raises ValueError for another value."""
+    if not isinstance(value, (str, bytes, os.PathLike)) or not (name := os.fsencode(value)) or b"\0" in name:
+        raise ValueError(f"{what} is {shown(value)}; a path is needed")
+    return name
