@@ -88,7 +88,10 @@ class BuildCommand final : public Command {
         const auto recording = store_.begin(run_record(selection, tools, streams.invocation));
         const harness::InterruptWatch interrupt;
         Progress progress(streams.err, streams.progress, 0);
-        const auto build_options = options(progress, interrupt);
+        auto build_options = options(progress, interrupt);
+        build_options.waiting = [&](const std::string& sentence) {
+            fmt::print(streams.err, "fmha build: {}\n", sentence);
+        };
         auto result = generator::build(selection, tools, build_options);
         std::vector<generator::AuditFinding> findings;
         if (audit_)

@@ -37,7 +37,9 @@ class GenerateCommand final : public Command {
         const auto build = compile_.build();
         const auto tools = find_tools(archs, selection, streams);
         const auto units = generator::units_of(selection.kernels, build.per_file);
-        generator::claim_folder(build.folder);
+        const generator::ClaimedFolder claim(build.folder, [&](const std::string& sentence) {
+            fmt::print(streams.err, "fmha generate: {}\n", sentence);
+        });
         generator::write_sources(units, build.folder, generator::source_extension(compile_.launcher()));
         if (tools) generator::write_build(units, *tools, build.folder);
         if (format_ == OutputFormat::json)

@@ -43,7 +43,8 @@ class Build {
     }
 
     BuildResult run() {
-        claim_folder(options_.folder);
+        result_.claim =
+            std::make_shared<const ClaimedFolder>(options_.folder, options_.waiting, options_.stop);
         if (!options_.replace) check_others();
         check_symbols(selection_.kernels);
         std::vector<Unit> units = units_of(selection_.kernels, options_.per_file);

@@ -6,14 +6,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fmha::generator {
 
+class ClaimedFolder; // write.hpp
+
 struct BuildOptions {
-    std::filesystem::path folder; ///< claimed, see write.hpp
+    std::filesystem::path folder;
     std::optional<std::filesystem::path> cache{};
     int jobs = 0;             ///< compilers at a time; 0: one for each hardware thread
     std::size_t per_file = 1; ///< kernels a translation unit
@@ -23,6 +26,8 @@ struct BuildOptions {
     bool replace = false;
     /// Told after each unit: how many units are done, of how many, and the last one's name.
     std::function<void(std::size_t, std::size_t, std::string_view)> progress{};
+    /// Told whom the build waits for, where another process is at work in the folder.
+    std::function<void(const std::string&)> waiting{};
     /// Asked now and then; true ends the build early. Finished units are kept.
     std::function<bool()> stop{};
 };
@@ -34,6 +39,8 @@ struct FailedKernel {
 };
 
 struct BuildResult {
+    /// Keeps other processes out of the folder, until the last result that has it is gone.
+    std::shared_ptr<const ClaimedFolder> claim;
     built::Manifest manifest;             ///< without resources
     std::vector<PlannedUnit> units;       ///< those that are there, in the order of the manifest's objects
     std::vector<std::int64_t> compile_ms; ///< of each of them
@@ -47,7 +54,8 @@ struct BuildResult {
 
 /// Writes the sources and build.ninja of `selection` and runs Ninja on the units that neither the folder nor the cache has. A unit
 /// of several kernels that fails is compiled again kernel by kernel, so that only the broken ones are missing. Writes the
-/// manifest. Throws InputError (no Ninja, files, kernels that would go) and BuildError when Ninja itself fails.
+/// manifest. Throws InputError (no Ninja, files, kernels that would go, stopped while waiting for another process) and BuildError when
+/// Ninja itself fails.
 BuildResult build(const Selection& selection, const BuildTools& tools, const BuildOptions& options);
 
 /// Writes build.ninja for units whose sources are in a claimed folder.

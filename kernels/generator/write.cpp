@@ -1,10 +1,17 @@
 #include "kernels/generator/write.hpp"
 
+#include "dispatcher/system/file_lock.hpp"
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fcntl.h>
+#include <thread>
+#include <unistd.h>
 #include <unordered_set>
 #include <vector>
 
@@ -13,18 +20,47 @@ namespace fmha::generator {
 namespace fs = std::filesystem;
 
 namespace {
-constexpr std::string_view marker = ".fmha-kernels";
-}
 
-void claim_folder(const fs::path& folder) {
+constexpr std::string_view marker = ".fmha-kernels";
+constexpr std::string_view content = "Files beside this one are replaced and removed by fmha.\n";
+constexpr std::chrono::milliseconds patience{50}; ///< between looks at the lock
+
+} // namespace
+
+ClaimedFolder::ClaimedFolder(const fs::path& folder, const Waiting& waiting,
+                             const std::function<bool()>& stop) {
     if (fs::exists(folder) && !fs::is_directory(folder))
         throw InputError(fmt::format("{}: is a file, expected a folder", folder.string()));
     fs::create_directories(folder);
-    if (fs::exists(folder / marker)) return;
-    if (!fs::is_empty(folder))
+    const fs::path mark = folder / marker;
+    // Asked twice, because another process may mark an empty folder in between.
+    if (!fs::exists(mark) && !fs::is_empty(folder) && !fs::exists(mark))
         throw InputError(fmt::format("{}: holds files that are not of kernels; give a new or an empty folder",
                                      folder.string()));
-    system::write_file(folder / marker, "Files beside this one are replaced and removed by fmha.\n");
+    descriptor_ = open(mark.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor_ < 0)
+        throw InputError(fmt::format("{}: cannot be written: {}", mark.string(), std::strerror(errno)));
+    try {
+        for (pid_t told = -1; const auto holder = system::locked_by_another(descriptor_, mark);) {
+            const std::string who = *holder > 0 ? fmt::format("process {}", *holder) : "a process elsewhere";
+            if (stop && stop())
+                throw InputError(
+                    fmt::format("{}: is in use by {}; stopped while waiting for it", folder.string(), who));
+            if (waiting && *holder != told)
+                waiting(fmt::format("waiting for {}, which is at work in {}", who, folder.string()));
+            told = *holder;
+            std::this_thread::sleep_for(patience);
+        }
+        if (fs::file_size(mark) == 0 && write(descriptor_, content.data(), content.size()) < 0)
+            throw InputError(fmt::format("{}: cannot be written: {}", mark.string(), std::strerror(errno)));
+    } catch (...) {
+        close(descriptor_);
+        throw;
+    }
+}
+
+ClaimedFolder::~ClaimedFolder() {
+    close(descriptor_);
 }
 
 std::string source_file(const Unit& unit, std::string_view extension) {

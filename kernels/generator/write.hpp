@@ -3,15 +3,31 @@
 #include "kernels/generator/source.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace fmha::generator {
 
-/// Makes an output folder, or takes a folder that this function made before. Files of earlier runs are removed from it, so
-/// throws InputError for a folder with content of somebody else.
-void claim_folder(const std::filesystem::path& folder);
+/// An output folder while this process works in it. Other processes that claim it wait until this one has ended or the claim has: they would
+/// remove each other's sources, and the last one's manifest would hide the kernels of the first.
+class ClaimedFolder {
+  public:
+    /// Told whom this process waits for.
+    using Waiting = std::function<void(const std::string& sentence)>;
+
+    /// Makes the folder, or takes one that was made here before. Files of earlier runs are removed from it, so throws InputError for a
+    /// folder with content of somebody else; also when `stop` turns true while it waits.
+    explicit ClaimedFolder(const std::filesystem::path& folder, const Waiting& waiting = {},
+                           const std::function<bool()>& stop = {});
+    ~ClaimedFolder();
+    ClaimedFolder(const ClaimedFolder&) = delete;
+    ClaimedFolder& operator=(const ClaimedFolder&) = delete;
+
+  private:
+    int descriptor_ = -1; ///< of the file that marks such folders; its lock is the claim
+};
 
 /// Where the source of a unit lies inside an output folder.
 std::string source_file(const Unit& unit, std::string_view extension);

@@ -169,15 +169,14 @@ TEST(Source, SymbolsAreUnique) {
 TEST(Folder, OfSomebodyElseIsLeftAlone) {
     const system::TemporaryDirectory folder;
     system::write_file(folder.path() / "thesis.txt", "x");
-    EXPECT_THAT([&] { claim_folder(folder.path()); },
+    EXPECT_THAT([&] { const ClaimedFolder claim(folder.path()); },
                 testing::ThrowsMessage<InputError>(HasSubstr("holds files that are not of kernels")));
-    claim_folder(folder.path() / "new");
-    claim_folder(folder.path() / "new");
+    for (int i = 0; i < 2; ++i) const ClaimedFolder claim(folder.path() / "new");
 }
 
 TEST(Folder, ForgetsSourcesOfEarlierSelections) {
     const system::TemporaryDirectory folder;
-    claim_folder(folder.path());
+    const ClaimedFolder claim(folder.path());
     const Unit a{"a", {{"fwd_a", small_config()}}}, b{"b", {{"fwd_b", small_config()}}};
     write_sources(std::vector{a, b}, folder.path(), "hip");
     const auto stamp = std::filesystem::last_write_time(folder.path() / "src/b.hip");
