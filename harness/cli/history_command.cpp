@@ -21,7 +21,7 @@ class HistoryCommand final : public Command {
         return "Show the course of a case or kernel over the runs of a store";
     }
     std::string_view example() const override {
-        return "fmha history 'fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7' --store runs.db";
+        return "fmha history 'fwd/ragged_tail[hdim=128,dtype=bf16,seqlen_k=129,mask=0]@7' --store runs.db";
     }
     void declare(OptionSet& options) override {
         options.positionals("NAME", names_, "Cases and kernels, whole names or parts of them");

@@ -62,8 +62,10 @@ std::vector<Subject> subjects_of(const Store& store, const std::string& text) {
         found = joined(subjects_where(database, "substr(text, 1, length(?1) + 1) = ?1 || '@'", text));
     if (found.empty()) found = joined(subjects_where(database, "instr(text, ?1) > 0", text));
     if (found.empty())
-        throw InputError(
-            fmt::format("{}: no case and no kernel has \"{}\" in its name", database.file().string(), text));
+        throw InputError(fmt::format(
+            "{}: no case and no kernel has \"{}\" in its name; allowed: names as reports print them, or "
+            "parts of them",
+            database.file().string(), text));
     if (found.size() > most_subjects)
         throw InputError(fmt::format("{}: more than {} names contain \"{}\", the first are {} and {}",
                                      database.file().string(), most_subjects, text, found[0].name,

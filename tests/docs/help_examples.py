@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Looks whether the calls of fmha can be typed that nothing runs: the examples of `fmha SUBCOMMAND --help`, and the lines of documents that stand
 indented or that commands.py leaves out. Every option is one of that subcommand, with a value that it allows, and every case and every file of the
-source tree that a call names exists. Nothing is run but the listing of cases.
+source tree that a call names exists, under the name that reports print where a call looks names up in reports. Nothing is run but the listing
+of cases.
 
 Usage: help_examples.py --fmha PROGRAM --root TREE. Exit code 0: all of them can, 1: not."""
 
@@ -15,6 +16,9 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
 import commands  # noqa: E402
 import help_pages  # noqa: E402
+
+
+NAMES_OF_REPORTS = ("history",)  # subcommands that look cases up by parts of the names that are in a store
 
 
 def help_of(fmha, *subcommand):
@@ -45,18 +49,21 @@ def wrong_options(words, page):
 
 
 def wrong_names(words, root, fmha):
-    """A sentence for each case and each file of the tree that does not exist."""
+    """A sentence for each case and each file of the tree that does not exist, or that a store has under another name. The first word is the
+    subcommand."""
     families = [folder.name for folder in (root / "cases").iterdir() if folder.is_dir()]
-    for word in words:
+    for word in words[1:]:
         family = word.split("/", 1)[0]
         if word.startswith("cases/"):
             if not (root / word).exists():
                 yield f"there is no {word}"
         elif "/" in word and family in families:
             ran = subprocess.run([fmha, "verify", word, "--list", "--tier", "nightly", "--cases-root", root / "cases"],
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
             if ran.returncode != 0:
                 yield ran.stderr.strip()
+            elif words[0] in NAMES_OF_REPORTS and word not in ran.stdout:
+                yield f"reports print {ran.stdout.strip()}, which {word} is no part of"
 
 
 def lines_of(document):
@@ -77,7 +84,7 @@ def check(fmha, root, documents):
         if words[0] not in pages:
             sentences = [f"{words[0]} is no subcommand"]
         else:
-            sentences = [*wrong_options(words[1:], pages[words[0]]), *wrong_names(words[1:], root, fmha)]
+            sentences = [*wrong_options(words[1:], pages[words[0]]), *wrong_names(words, root, fmha)]
         for sentence in sentences:
             failures += 1
             print(f"FAILED {place}: fmha {shlex.join(words)}\n    {sentence}")

@@ -13,11 +13,12 @@ PROGRAM = """#!/bin/sh
 case "$*" in
   --help) cat "$(dirname "$0")/all.txt" ;;
   "time --help") cat "$(dirname "$0")/time.txt" ;;
-  "verify fwd/there "*) exit 0 ;;
+  "history --help") cat "$(dirname "$0")/history.txt" ;;
+  "verify fwd/there"*) echo "fwd/there[hdim=64,dtype=fp16]@1" ;;
   *) echo "no case of that name" >&2; exit 2 ;;
 esac
 """
-ALL = "About.\nUsage: fmha [OPTIONS]\n\nSubcommands:\n  time                        Times\n"
+ALL = "About.\nUsage: fmha [OPTIONS]\n\nSubcommands:\n  time                        Times\n  history                     Tells\n"
 TIME = ("About.\nUsage: fmha time [OPTIONS]\n\nOptions:\n  --shape TEXT                A shape\n"
         "  --tier TEXT:{smoke,full}=smoke\n                              A tier\n\nExample:\n")
 
@@ -36,9 +37,10 @@ class Examples(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def check(self, example="", document=""):
-        """Failures and output for an example of `fmha time --help` and a document."""
-        (self.root / "time.txt").write_text(TIME + "".join(f"  {line}\n" for line in example.split("\n")))
+    def check(self, example="", document="", history=""):
+        """Failures and output for examples of `fmha time --help` and `fmha history --help`, and a document."""
+        for name, text in (("time", example), ("history", history)):
+            (self.root / f"{name}.txt").write_text(TIME + "".join(f"  {line}\n" for line in text.split("\n")))
         (self.root / "README.md").write_text(document)
         out = io.StringIO()
         with redirect_stdout(out):
@@ -61,6 +63,13 @@ class Examples(unittest.TestCase):
                 failures, out = self.check("fmha time", f"text\n\n    {call}\n\n<!-- commands: not run, a reason -->\n```\n$ {call}\n```\n")
                 self.assertEqual(failures, 2)
                 self.assertIn("README.md", out)
+
+    def test_names_of_reports(self):
+        right = "fmha history 'fwd/there[hdim=64,dtype=fp16]@1'\nfmha history 'fwd/there[hdim=64'"
+        self.assertEqual(self.check("fmha time 'fwd/there[dtype=fp16]'", history=right), (0, "3 calls, 0 mistakes\n"))
+        failures, out = self.check(history="fmha history 'fwd/there[dtype=fp16]@1'")
+        self.assertEqual(failures, 1)
+        self.assertIn("reports print fwd/there[hdim=64,dtype=fp16]@1, which fwd/there[dtype=fp16]@1 is no part of", out)
 
     def test_lines_that_commands_py_runs_are_left_to_it(self):
         self.assertEqual(self.check("fmha time", "```\n$ fmha gone\n```\n")[0], 0)
