@@ -13,10 +13,11 @@
 namespace fmha {
 namespace {
 
-/// The problem of an object without those of its keys that are no fields. `complete` may add values that follow from them.
+/// The problem of an object without those of its keys that are no fields, `others`. `complete` may add values that follow from them.
 template <class Complete>
-Problem completed_problem(const Json& object, const std::string& where, Complete complete) {
-    auto problem = fields_from_json<Problem>(object, where);
+Problem completed_problem(const Json& object, const std::string& where, std::string_view others,
+                          Complete complete) {
+    auto problem = fields_from_json<Problem>(object, where, others);
     const auto signature = object.find("signature");
     if (signature == object.end() || !signature->contains("family"))
         problem.signature.family = main_stage(problem.api_family);
@@ -57,7 +58,7 @@ std::vector<std::int64_t> lengths_between(const Json& object, std::string_view k
 } // namespace
 
 Problem problem_from_json(const Json& object, const std::string& where) {
-    return completed_problem(object, where, [](Problem&) {});
+    return completed_problem(object, where, {}, [](Problem&) {});
 }
 
 StatedProblem stated_problem_from_json(const Json& object, const std::string& where) {
@@ -80,7 +81,7 @@ StatedProblem stated_problem_from_json(const Json& object, const std::string& wh
                                          entries.size() + 1, problem.batch, problem.batch + 1));
         if (longest == 0) longest = std::ranges::max(entries);
     };
-    stated.problem = completed_problem(fields, where, [&](Problem& problem) {
+    stated.problem = completed_problem(fields, where, "seqstart_q, seqstart_k", [&](Problem& problem) {
         complete("seqstart_q", lengths.physical_q, problem, problem.max_seqlen_q);
         complete("seqstart_k", lengths.physical_k, problem, problem.max_seqlen_k);
         stated.unused = unused_fields(problem);

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace fmha {
 
@@ -27,9 +28,10 @@ Json fields_to_json(const T& value) {
 }
 
 /// Strict inverse of `fields_to_json`: absent keys keep their defaults, unknown keys and wrong types throw
-/// InputError that names `where` (a file and path), the key and the value.
+/// InputError that names `where` (a file and path), the key and the value. `others` are keys beside the fields that the caller has taken
+/// out of the object, for the list of what is allowed.
 template <Fielded T>
-T fields_from_json(const Json& object, const std::string& where) {
+T fields_from_json(const Json& object, const std::string& where, std::string_view others = {}) {
     T value{};
     if (!object.is_object()) throw InputError(where + ": expected an object, got " + object.dump());
     std::size_t known = 0;
@@ -72,6 +74,7 @@ T fields_from_json(const Json& object, const std::string& where) {
                 allowed += allowed.empty() ? "" : ", ";
                 allowed += name;
             });
+            if (!others.empty()) allowed.append(", ").append(others);
             throw InputError(
                 std::string(where).append(": unknown key \"").append(key).append("\"; allowed: ") + allowed);
         }

@@ -8,6 +8,7 @@
 namespace fmha {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -157,7 +158,7 @@ TEST(ProblemFile, MistakesAreOneSentence) {
                 HasSubstr("key \"batch\" appears twice"));
     EXPECT_THAT(message(with("\"batch\"", "\"batches\"")),
                 AllOf(HasSubstr("f: unknown key \"batches\"; allowed: api_family, arch"),
-                      HasSubstr("batch, nhead_q")));
+                      HasSubstr("batch, nhead_q"), EndsWith("presence, seqstart_q, seqstart_k")));
     EXPECT_THAT(message(with("128,", "\"128\",")), HasSubstr("f.signature.hdim_q: expected an integer"));
 }
 
