@@ -102,6 +102,17 @@ class CpuFunctions(unittest.TestCase):
         q, k, v = random_arrays(2, (1, 1, 3, 5), (1, 1, 4, 5), (1, 1, 4, 3), dtype=np.float32)
         np.testing.assert_allclose(cpu_attention_fwd(q, k, v, 0.3), softmax_attention(q, k, v, scale=0.3)[0], atol=1e-6)
 
+    def test_arrays_of_other_shapes(self):
+        """Also where channels that are filled up to a multiple of 8 would be as many."""
+        q, k, v = random_arrays(2, (1, 1, 3, 8), (1, 1, 4, 8), (1, 1, 4, 8), dtype=np.float32)
+        for arrays, words in (((q, k[..., :5], v), r"K has shape \[1, 1, 4, 5\]; needed: \[1, 1, 4, 8\]"),
+                              ((q[..., :5], k, v), r"K has shape \[1, 1, 4, 8\]; needed: \[1, 1, 4, 5\]"),
+                              ((q, k, v[:, :, :3]), r"V has shape \[1, 1, 3, 8\]; needed: \[1, 1, 4, 8\]"),
+                              ((q, np.repeat(k, 2, 0), v), r"K has shape \[2, 1, 4, 8\]; needed: \[1, 1, 4, 8\]")):
+            for function in (cpu_attention_fwd, cpu_attention_fwd_with_intermediates):
+                with self.assertRaisesRegex(ValueError, words):
+                    function(*arrays, 0.3)
+
     def test_views_need_not_be_contiguous(self):
         turned = [np.ascontiguousarray(array.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3) for array in (Q, K, V)]
         np.testing.assert_array_equal(cpu_attention_fwd(*turned, 0.1), cpu_attention_fwd(Q, K, V, 0.1))

@@ -38,6 +38,9 @@ def _checked(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
             raise ValueError(f"{name} has shape {array.shape}; needed: [entries, heads, positions, channels]")
     if k.shape[1] == 0 or q.shape[1] % k.shape[1] != 0:
         raise ValueError(f"{q.shape[1]} query heads are no multiple of {k.shape[1]} key heads")
+    # Before channels are filled up, which makes 5 and 8 of them equal.
+    for name, array, last in (("K", k, q.shape[3]), ("V", v, v.shape[3])):
+        require_shape(name, array, q.shape[0], k.shape[1], k.shape[2], last)
 
 
 def cpu_attention_fwd(Q: Any, K: Any, V: Any, scale: float, mask_type: int = 0) -> np.ndarray:
@@ -73,8 +76,6 @@ def cpu_attention_bwd(Q: Any, K: Any, V: Any, out: Any, dO: Any, P: Any, scale: 
     dtype = read[0].dtype
     q, k, v, o, d_o, p = (array.astype(np.float64) for array in read)
     _checked(q, k, v)
-    for name, array, last in (("K", k, q.shape[3]), ("V", v, v.shape[3])):
-        require_shape(name, array, q.shape[0], k.shape[1], k.shape[2], last)
     for name, array, last in (("out", o, v.shape[3]), ("dO", d_o, v.shape[3]), ("P", p, k.shape[2])):
         require_shape(name, array, *q.shape[:3], last)
     group = q.shape[1] // k.shape[1]
