@@ -19,6 +19,7 @@ using harness::CaseResult;
 using store::TimeRecord;
 
 constexpr const char* no_family = "lists";
+constexpr const char* any_family = "runs";
 
 /// The API family whose name a kernel's begins with.
 std::string family_of_kernel(const std::string& kernel) {
@@ -89,16 +90,15 @@ class Comparison {
 
     void lost_series(const Series& before) {
         series_ = before.name;
-        found({Kind::series_lost, family_of(before), series_, before.name, "run at " + before.run.started,
-               "not run", ""});
+        of_series(Kind::series_lost, families_of(before), "run at " + before.run.started, "not run");
     }
 
     /// A run that was killed says nothing good, whatever an older one says.
     void unfinished_series(const std::string& name, const std::string& began, const Series* older) {
         series_ = name;
-        found({Kind::not_green, older == nullptr ? std::string(no_family) : family_of(*older), series_, name,
-               older == nullptr ? "not run" : "finished at " + older->run.started,
-               "begun at " + began + " and not finished", ""});
+        of_series(Kind::not_green, older == nullptr ? std::set<std::string>() : families_of(*older),
+                  older == nullptr ? "not run" : "finished at " + older->run.started,
+                  "begun at " + began + " and not finished");
     }
 
     Verdict conclude() && {
@@ -110,10 +110,23 @@ class Comparison {
     void note(std::string sentence) { verdict_.notes.push_back(std::move(sentence)); }
 
   private:
-    static std::string family_of(const Series& series) {
-        return std::string(series.results.empty() || series.results.back().empty()
-                               ? no_family
-                               : to_string(series.results.back().front().family));
+    /// Those that the last run of a series told of.
+    static std::set<std::string> families_of(const Series& series) {
+        std::set<std::string> families;
+        if (!series.results.empty())
+            for (const CaseResult& result : series.results.back()) families.insert(std::string(to_string(result.family)));
+        if (!series.times.empty())
+            for (const TimeRecord& time : series.times.back()) families.insert(family_of_kernel(time.kernel));
+        for (const auto& used : series.resources) families.insert(family_of_kernel(used.kernel));
+        for (const auto& count : series.counts) families.insert(family_of_count(count.subject));
+        return families;
+    }
+
+    /// A finding about a whole series, which concerns each of its families; where none is known, all.
+    void of_series(Kind kind, const std::set<std::string>& families, std::string before, std::string after) {
+        std::string family = families.empty() ? any_family : *families.begin();
+        if (!only_.empty() && (families.empty() || families.contains(only_))) family = only_;
+        found({kind, std::move(family), series_, series_, std::move(before), std::move(after), ""});
     }
     bool wanted(const std::string& family) const { return only_.empty() || only_ == family; }
     FamilyVerdict& family(const std::string& name) {

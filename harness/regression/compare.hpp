@@ -35,7 +35,7 @@ struct Finding {
 
 /// The compared subjects of one API family, counted, and those that got worse.
 struct FamilyVerdict {
-    std::string family; ///< "lists" for counts that belong to none
+    std::string family; ///< "lists" for counts that belong to none, "runs" for runs that nothing is known of
     std::int64_t cases = 0, kernels = 0, margins = 0, times = 0, resources = 0, counts = 0;
     std::vector<Finding> findings;
 
