@@ -12,8 +12,9 @@ from unittest import mock
 
 import numpy as np
 
+import fmha
 from common import random_arrays, softmax_attention
-from fmha import choose
+from fmha import arch, choose, find
 from fmha.layer import jit
 from fmha_utils import (FmhaKernelConfig, FmhaKernelSpec, FmhaProblem, FmhaRegistry, FmhaRunner, setup_fmha_dispatcher,
                         setup_multiple_fmha_dispatchers, spec_to_config)
@@ -107,6 +108,26 @@ class Choosing(unittest.TestCase):
         self.assertEqual({name.split("_gfx950")[0] for name in names}, {"fwd_splitkv", "fwd_splitkv_combine"})
         names = self.chosen(family="bwd_dq_dk_dv").names
         self.assertEqual({name.split("_gfx950")[0] for name in names}, {"bwd_dq_dk_dv", "bwd_dot_do_o", "bwd_convert_dq"})
+
+
+class Finding(unittest.TestCase):
+    def test_a_library_in_the_working_folder(self):
+        """Which the system's loader does not look into when a name has no folder."""
+        folder = Path(find.library()).parent
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        os.chdir(folder)
+        with mock.patch.dict(os.environ, {"FMHA_LIBRARY_DIR": "."}):
+            self.assertEqual(fmha.load().path, str(folder.resolve() / "libfmha.so"))
+            self.assertEqual(Path(find.library("fmha_reference")), folder.resolve() / "libfmha_reference.so")
+        self.assertGreater(FmhaRunner.from_library("libfmha.so", "gfx950").kernel_count, 0)
+
+    def test_an_architecture_from_what_is_no_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for node, content in (("0", b"\xff\xfe"), ("1", b"gfx_target_version 90402\n")):
+                (Path(folder) / node).mkdir()
+                (Path(folder) / node / "properties").write_bytes(content)
+            self.assertEqual(arch.amd_arch(Path(folder)), "gfx942")
 
 
 class OnTheHost(unittest.TestCase):

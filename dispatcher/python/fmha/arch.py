@@ -28,7 +28,7 @@ def amd_arch(nodes: Path = _KFD) -> str | None:
     for folder in folders:
         try:
             match = re.search(r"^gfx_target_version (\d+)$", (folder / "properties").read_text(), re.MULTILINE)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a file that is no text
             continue
         if match and int(match[1]) > 0:
             version = int(match[1])  # 90402 is gfx942: major, minor and stepping of two digits each
@@ -43,7 +43,7 @@ def nvidia_arch() -> str | None:
     try:
         said = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], capture_output=True,
                               text=True, timeout=5, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, ValueError, subprocess.SubprocessError):
         return None
     match = re.match(r"\s*(\d+)\.(\d+)", said)
     return f"sm_{match[1]}{match[2]}" if match else None

@@ -31,7 +31,7 @@ def library(name: str = "fmha") -> str:
     for folder in folders:
         for file in (folder / f"lib{name}.so", folder / f"lib{name}.so.5"):
             if file.is_file():
-                return str(file)
+                return os.path.abspath(file)  # the system's loader looks for a name without a folder elsewhere
     if named:
         raise FileNotFoundError(f"FMHA_LIBRARY_DIR is {named}, and there is no lib{name}.so in it")
     return f"lib{name}.so.5"

@@ -178,7 +178,7 @@ def runner_of(path: Any, arch: str | None) -> FmhaRunner:
         raise OSError(f"there is no file {file}")
     if file.suffix != ".json":
         from fmha.layer.dispatcher_lib import FmhaDispatcherLib
-        return FmhaRunner(FmhaDispatcherLib.load(str(file)), arch or device_arch() or "gfx950")
+        return FmhaRunner(FmhaDispatcherLib.load(os.path.abspath(file)), arch or device_arch() or "gfx950")
     try:
         told = json.loads(file.read_text())
         config, target, where = checked_config(FmhaKernelConfig(**told["config"])), told["target"], text("where", told["where"])
