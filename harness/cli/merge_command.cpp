@@ -93,6 +93,7 @@ class MergeCommand final : public Command {
         options.output("--json", json_, "Write the results as JSON");
         options.output("--junit", junit_, "Write JUnit XML");
         options.output("--html", html_, "Write the report page");
+        options.format(format_);
     }
     int run(const Streams& streams) override {
         if (not_run_budget_ < 0)
@@ -115,8 +116,13 @@ class MergeCommand final : public Command {
             report.listed = list->tiles();
             if (merged.problems.empty()) account->object_to(report.ledger);
         }
-        print(merged, report, streams);
-        if (account) fmt::print(streams.out, "{}", account->text());
+        if (format_ == OutputFormat::json) {
+            fmt::print(streams.out, "{}", reports::json(report));
+        } else {
+            print(merged, report, streams);
+            if (account) fmt::print(streams.out, "{}", account->text());
+        }
+        streams.out.flush();
         Attempts attempt;
         attempt.write(json_, [&] { return reports::json(report); });
         attempt.write(junit_, [&] { return reports::junit(report); });
@@ -167,7 +173,6 @@ class MergeCommand final : public Command {
         const auto shards = merged.identity.value("shards", std::uint64_t{1});
         fmt::print(streams.out, "{} of {}\n{}", counted(merged.runs.size(), "run"), counted(shards, "shard"),
                    report.ledger.text());
-        streams.out.flush();
     }
 
     /// A whole run in the store, once however often its shards are merged.
@@ -198,6 +203,7 @@ class MergeCommand final : public Command {
     std::vector<std::string> files_;
     StoreOption store_;
     std::string json_, junit_, html_, ledger_;
+    OutputFormat format_ = OutputFormat::text;
     std::int64_t not_run_budget_ = 0;
     bool strict_ = false;
 };

@@ -79,6 +79,16 @@ TEST(Merge, JoinsAReportAJournalAndAStore) {
     EXPECT_EQ(all.results(all.runs()[0].id).size(), 5U);
 }
 
+TEST(Merge, PrintsTheReportForPrograms) {
+    const Scratch folder;
+    auto files = three_shards(folder);
+    files.insert(files.end(), {"--format", "json", "--json", folder / "all.json"});
+    const Ran ran = merge(files);
+    EXPECT_EQ(ran.code, 1) << ran.err;
+    EXPECT_EQ(ran.out, system::read_file(folder / "all.json"));
+    EXPECT_THAT(ran.out, HasSubstr("\"schema\": \"fmha-verify-1\""));
+}
+
 TEST(Merge, ReadsTheReportThatItWrote) {
     const Scratch folder;
     auto files = three_shards(folder);
