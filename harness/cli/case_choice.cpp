@@ -82,6 +82,10 @@ std::vector<std::string> CaseChoice::left_out() {
 }
 
 std::vector<std::pair<std::string, harness::PairTable>> CaseChoice::pairs() {
+    for (const std::string& name : names_)
+        if (name.ends_with(']') || name.find("]@") != std::string::npos)
+            throw InputError(
+                fmt::format("--pairs {}: is the name of a case; allowed: case files and folders", name));
     auto tables = harness::pair_tables(names_, load_options());
     if (tables.empty()) throw InputError("--pairs: none of the case files has a cover");
     return tables;

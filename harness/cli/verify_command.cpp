@@ -232,6 +232,7 @@ class VerifyCommand final : public Command {
         if (instead.empty()) return;
         const bool divides = list_ && cases_.is_divided();
         refuse_beside(instead, {{list_ && pairs_, "--pairs"},
+                                {pairs_ && cases_.is_divided(), "--shard"},
                                 {instead != "--compile-only" && compile_only_, "--compile-only"},
                                 {!reports_.asked().empty(), reports_.asked()},
                                 {!journal_.empty(), "--journal"},
