@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <string>
 
 namespace {
 
@@ -22,6 +23,7 @@ using fmha::c_dispatcher::Sizes;
 struct Opened {
     std::mutex lock;
     fmha_context* context = nullptr;
+    std::string arch;
 };
 
 Opened& opened() {
@@ -140,11 +142,18 @@ constexpr std::int64_t least_page = 128; ///< that kernels of split-KV and paged
 int fmha_dispatcher_initialize(const char* arch) {
     Opened& one = opened();
     const std::lock_guard turn(one.lock);
-    if (one.context != nullptr) return 0;
+    const std::string asked = arch != nullptr ? arch : "gfx950";
+    if (one.context != nullptr) {
+        if (one.arch == asked) return 0;
+        std::fprintf(stderr, "fmha: kernels of %s are open, not of %s; fmha_dispatcher_cleanup closes them\n",
+                     one.arch.c_str(), asked.c_str());
+        return -1;
+    }
+    one.arch = asked;
     fmha_context_options options{};
     options.size = sizeof options;
     options.version = FMHA_ABI_VERSION;
-    options.arch = arch != nullptr ? arch : "gfx950";
+    options.arch = one.arch.c_str();
     if (fmha_create(&options, &one.context) == FMHA_OK && fmha_kernel_count(one.context) > 0) return 0;
     std::fprintf(stderr, "fmha: %s\n", fmha_last_error(one.context));
     fmha_destroy(one.context);

@@ -57,7 +57,10 @@ class Functions(unittest.TestCase):
 
     def test_life(self):
         self.assertGreater(self.lib.fmha_dispatcher_kernel_count(), 1000)
-        self.assertEqual(self.lib.fmha_dispatcher_initialize(b"gfx942"), 0)  # what is open stays
+        for same in (b"gfx950", None):
+            self.assertEqual(self.lib.fmha_dispatcher_initialize(same), 0)
+        self.assertEqual(self.lib.fmha_dispatcher_initialize(b"gfx942"), -1, "8-bit values mean others there")
+        self.assertGreater(self.lib.fmha_dispatcher_kernel_count(), 1000)  # what is open stays
         self.lib.fmha_dispatcher_cleanup()
         self.lib.fmha_dispatcher_cleanup()
         self.assertEqual(self.lib.fmha_dispatcher_kernel_count(), 0)

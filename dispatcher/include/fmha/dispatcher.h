@@ -22,7 +22,8 @@
 extern "C" {
 #endif
 
-/* Opens all kernels of an architecture ("gfx950"; NULL is that). 0, also when kernels are open already; -1 when there are none. */
+/* Opens all kernels of an architecture ("gfx950"; NULL is that). 0, also when they are open already; -1 when there are none, and when those of
+ * another architecture are open, which stay. */
 FMHA_DISPATCHER_API int fmha_dispatcher_initialize(const char* arch);
 /* Kernels that are open; 0 before initialize and after cleanup. */
 FMHA_DISPATCHER_API int fmha_dispatcher_kernel_count(void);
