@@ -114,7 +114,8 @@ class Comparison {
     static std::set<std::string> families_of(const Series& series) {
         std::set<std::string> families;
         if (!series.results.empty())
-            for (const CaseResult& result : series.results.back()) families.insert(std::string(to_string(result.family)));
+            for (const CaseResult& result : series.results.back())
+                families.insert(std::string(to_string(result.family)));
         if (!series.times.empty())
             for (const TimeRecord& time : series.times.back()) families.insert(family_of_kernel(time.kernel));
         for (const auto& used : series.resources) families.insert(family_of_kernel(used.kernel));
