@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <string>
 #include <tuple>
@@ -78,8 +79,28 @@ reference::AttentionArgs attention_args(const Invocation& arguments) {
         "fmha_reference_attention computes fwd, fwd_pagedkv, batch_prefill and fwd_splitkv");
 }
 
-void write(const reference::GradientTable& table, double* out) {
-    if (out != nullptr) std::copy(table.value.begin(), table.value.end(), out);
+/// The lines of the caller's dense arrays that belong to `ids`, whose position is the member `position`. In batch mode every one of the
+/// `positions` of a head has a line, whether a length reaches it or not; in group mode the logical ones alone do.
+template <class Id>
+std::vector<std::int64_t> lines_of(const std::vector<Id>& ids, std::int64_t Id::*position, Mode mode,
+                                   std::int64_t heads, std::int64_t positions) {
+    std::vector<std::int64_t> lines(ids.size());
+    if (mode == Mode::group)
+        std::iota(lines.begin(), lines.end(), 0);
+    else
+        std::ranges::transform(ids, lines.begin(), [&](const Id& id) {
+            return (id.b * heads + id.h) * positions + id.*position;
+        });
+    return lines;
+}
+
+/// Copies one line of `values` to each of `lines` of an array with `width` numbers a line.
+void write(std::span<const double> values, std::span<const std::int64_t> lines, double* out,
+           std::int64_t width) {
+    if (out == nullptr || lines.empty()) return;
+    const std::size_t cols = values.size() / lines.size();
+    for (std::size_t n = 0; n < lines.size(); ++n)
+        std::ranges::copy(values.subspan(n * cols, cols), out + lines[n] * width);
 }
 
 } // namespace
@@ -103,11 +124,13 @@ fmha_status fmha_reference_attention(const char* arch, const void* args, double*
         if (keys) require_bias(attention.score, attention.bias);
         reference::ForwardOptions options;
         options.companions = false;
-        const reference::ForwardRows result = reference::attention(attention, rows, options);
-        if (o != nullptr)
-            std::ranges::transform(result.o.values(), o,
-                                   [&](double value) { return result.scale_o * value; });
-        if (lse != nullptr) std::ranges::copy(result.lse.values(), lse);
+        reference::ForwardRows result = reference::attention(attention, rows, options);
+        for (std::int64_t row = 0; row < result.o.rows(); ++row)
+            for (double& value : result.o.row(row)) value *= result.scale_o;
+        const Shape& shape = attention.shape;
+        const auto lines = lines_of(rows, &reference::RowId::i, shape.mode, shape.nhead_q, shape.seqlen_q);
+        write(result.o.values(), lines, o, result.o.cols());
+        write(result.lse.values(), lines, lse, 1);
     });
 }
 
@@ -147,12 +170,19 @@ fmha_status fmha_reference_gradients(const char* arch, const fmha_bwd_args* args
             }))
             require_bias(backward->score, backward->bias);
         const reference::Gradients result = reference::backward(*backward, request, {.companions = false});
-        write(result.dq, out->dq);
-        write(result.d, out->d);
-        write(result.dbias, out->dbias);
-        write(result.dk, out->dk);
-        write(result.dv, out->dv);
-        write(result.d_sink, out->d_sink);
+        const Shape& shape = backward->shape;
+        const std::int64_t key_heads = backward->reduce_dk_dv ? shape.nhead_k : shape.nhead_q;
+        const auto row_lines =
+            lines_of(request.rows, &reference::RowId::i, shape.mode, shape.nhead_q, shape.seqlen_q);
+        const auto key_lines =
+            lines_of(request.keys, &reference::KeyId::j, shape.mode, key_heads, shape.seqlen_k);
+        write(result.dq.value, row_lines, out->dq, result.dq.cols);
+        write(result.d.value, row_lines, out->d, result.d.cols);
+        write(result.dbias.value, row_lines, out->dbias,
+              shape.mode == Mode::batch ? shape.seqlen_k : result.dbias.cols);
+        write(result.dk.value, key_lines, out->dk, result.dk.cols);
+        write(result.dv.value, key_lines, out->dv, result.dv.cols);
+        if (out->d_sink != nullptr) std::ranges::copy(result.d_sink.value, out->d_sink);
     });
 }
 

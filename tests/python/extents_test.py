@@ -187,6 +187,11 @@ class Options(unittest.TestCase):
                 families.batch_prefill(context, ARCH, PACKED[0], *PAGES, **options, **place)
         families.batch_prefill(context, ARCH, PACKED[0], *PAGES, **options, block_table=[[0], [2]], seqlens_k=[9, 2]).run()
 
+    def test_a_table_over_no_key_has_no_column(self):
+        q, k = PACKED[0], PACKED[1][:0]
+        result = fmha.attention(q, k, k, layout="shd", seqstart_q=[0, 32, 64], seqstart_k=[0, 0, 0], bias=np.zeros((64, 0), np.float16), lse=True)
+        self.assertTrue(np.isneginf(result.lse).all())
+
     def test_a_bias_over_a_cache_ends_with_the_longest_entry(self):
         context = fmha.Context(fmha.load(), ARCH)
         pool = random_arrays(24, (2, 2, 128, 128), (2, 2, 128, 128))

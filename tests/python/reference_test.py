@@ -32,6 +32,17 @@ class Forward(unittest.TestCase):
         np.testing.assert_allclose(o, softmax_attention(*rounded)[0], atol=1e-7)
         self.assertGreater(np.abs(o - softmax_attention(Q, K, V)[0]).max(), 1e-5)
 
+    def test_rows_beyond_a_length_keep_their_place(self):
+        rows, keys = [7, 30], [50, 20]
+        o, lse = reference.attention(Q, K, V, data_type="fp32", seqlen_q=np.array(rows, np.int32), cu_seqlen_k=np.array([0, 50, 70], np.int32))
+        for b, (seqlen_q, seqlen_k) in enumerate(zip(rows, keys)):
+            one = slice(b, b + 1)
+            expected = softmax_attention(Q[one, :, :seqlen_q], K[one, :, :seqlen_k], V[one, :, :seqlen_k])
+            np.testing.assert_allclose(o[one, :, :seqlen_q], expected[0], atol=1e-7)
+            np.testing.assert_allclose(lse[one, :, :seqlen_q], expected[1], atol=1e-6)
+            self.assertFalse(o[b, :, seqlen_q:].any())
+            self.assertTrue(np.isneginf(lse[b, :, seqlen_q:]).all())
+
     def test_errors_are_sentences(self):
         with self.assertRaisesRegex(fmha.Error, r"nhead_q 3 is not a multiple of nhead_k 2 \(H-1\)"):
             reference.attention(Q[:, :3], K, V, data_type="fp32")
@@ -65,6 +76,27 @@ class Backward(unittest.TestCase):
         for name, expected in zip(("dq", "dk", "dv"), softmax_gradients(Q, K, V, d_o, visible=seen)):
             np.testing.assert_allclose(got[name], expected, atol=2e-6, err_msg=name)
         np.testing.assert_allclose(got["d"], (d_o * o).sum(-1), atol=1e-5)
+
+    def test_positions_beyond_a_length_keep_their_place(self):
+        (d_o,) = random_arrays(5, (2, 4, 30, 24), dtype=np.float32)
+        (bias,) = random_arrays(6, (2, 4, 30, 50), dtype=np.float32)
+        rows, keys = [7, 30], [40, 20]
+        o, lse = np.full((2, 4, 30, 24), np.nan, np.float32), np.full((2, 4, 30), np.nan, np.float32)
+        parts = [(slice(b, b + 1), slice(None), slice(rows[b])) for b in range(2)]
+        seen = [(*part[:2], slice(keys[b])) for b, part in enumerate(parts)]
+        tables = [bias[(*part, slice(keys[b]))] for b, part in enumerate(parts)]
+        for part, of, table in zip(parts, seen, tables):
+            o[part], lse[part], _ = softmax_attention(Q[part], K[of], V[of], bias=table)
+        options = {"seqlen_q": np.array(rows, np.int32), "seqlen_k": np.array(keys, np.int32), "bias": bias, "dbias": True}
+        got = reference.gradients(Q, K, V, o, lse, d_o, data_type="fp32", **options)
+        for part, of, table, b in zip(parts, seen, tables, range(2)):
+            exact = reference.gradients(Q[part], K[of], V[of], o[part], lse[part], d_o[part], data_type="fp32", bias=table, dbias=True)
+            for name, place in (("dq", part), ("d", part), ("dk", of), ("dv", of), ("dbias", (*part, slice(keys[b])))):
+                np.testing.assert_allclose(got[name][place], exact[name], atol=1e-12, err_msg=name)
+            for name, unowned in (("dq", got["dq"][b, :, rows[b] :]), ("dk", got["dk"][b, :, keys[b] :]), ("dbias", got["dbias"][b, :, :, keys[b] :])):
+                self.assertFalse(unowned.any(), name)
+        with_reduction = reference.gradients(Q, K, V, o, lse, d_o, data_type="fp32", reduce_dk_dv=True, **options)
+        np.testing.assert_allclose(with_reduction["dk"], got["dk"], atol=1e-12)
 
     def test_finite_differences(self):
         q, k, v, d_o = (array.astype(np.float64) for array in random_arrays(6, (1, 2, 5, 8), (1, 1, 7, 8), (1, 1, 7, 8), (1, 2, 5, 8)))

@@ -2,7 +2,9 @@
  * the argument structures of types.h, shares no code with the kernels and needs neither a context nor libfmha.so.
  *
  * Results are dense arrays of the caller. A row is one query of one head: entries outermost, then heads, then
- * positions, so that in batch mode o is [batch, nhead_q, seqlen_q, hdim_v]. Any output may be NULL. Pointers are host memory.
+ * positions, so that in batch mode o is [batch, nhead_q, seqlen_q, hdim_v]. There, positions beyond the length of an entry have
+ * their place and are not written; in group mode they have none, and neither have entries that min_seqlen_q skips, so that the
+ * arrays are lists of the logical rows. The same holds for keys. Any output may be NULL. Pointers are host memory.
  * Of the tensors of `args` only inputs are read; outputs may be absent. When a call fails, `error` (if not NULL) gets the
  * sentence, cut to error_capacity bytes with the NUL. The functions keep no state and may be called by several threads. */
 #ifndef FMHA_REFERENCE_H
@@ -27,7 +29,7 @@ typedef struct fmha_reference_gradients_out {
     uint32_t version;
     double* dq;     /* [rows, hdim_q] */
     double* d;      /* [rows] */
-    double* dbias;  /* [rows, longest key sequence] */
+    double* dbias;  /* [rows, seqlen_k], in group mode [rows, longest key sequence] */
     double* dk;     /* [keys, hdim_q] */
     double* dv;     /* [keys, hdim_v] */
     double* d_sink; /* [nhead_q] */

@@ -33,7 +33,7 @@ def give_lengths(call: Call, extents: Extents, lengths: dict[str, Any]) -> None:
         start = lengths.get(f"seqstart_{side}")
         if start is not None and f"max_seqlen_{side}" not in lengths and not view_of(start).on_device:
             most = longest({f"seqstart_{side}": start}, side)
-            setattr(call.args.shape, f"max_seqlen_{side}", max(most, 1))
+            setattr(call.args.shape, f"max_seqlen_{side}", max(most, 1) if side == "q" else most)  # N-2 wants rows, not keys
 
 
 def _find_unwritten(call: Call, extents: Extents, lengths: dict[str, Any]) -> None:

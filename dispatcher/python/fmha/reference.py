@@ -52,8 +52,8 @@ def _checked(function: Any, *arguments: Any) -> None:
 
 def attention(q: Any, k: Any, v: Any, *, data_type: str, arch: str = "gfx950", **options: Any) -> tuple[np.ndarray, np.ndarray]:
     """(O, LSE) as float64, unrounded, for the arguments of `families.forward`. O is [entries, heads, rows, channels] and LSE
-    [entries, heads, rows], whatever the layout of Q; in group mode both are lists over the rows of entry after entry, head
-    after head."""
+    [entries, heads, rows], whatever the layout of Q; in group mode both are lists over the logical rows of entry after entry, head
+    after head. Rows that belong to no entry are 0 with an LSE of −∞, in group mode behind all others."""
     return _attention(families.forward(_NoKernels(), arch, q, k, v, data_type=data_type, **options), arch)
 
 
@@ -71,7 +71,7 @@ def _attention(call: Any, arch: str) -> tuple[np.ndarray, np.ndarray]:
     shape = call.args.shape
     group = shape.mode == 1
     rows = shape.seqlen_q * shape.nhead_q * (1 if group else shape.batch)
-    o, lse = np.zeros((rows, shape.hdim_v)), np.zeros(rows)
+    o, lse = np.zeros((rows, shape.hdim_v)), np.full(rows, -np.inf)
     _checked(_functions().fmha_reference_attention, text("arch", arch).encode(), byref(call.args), o.ctypes.data, lse.ctypes.data)
     if group:
         return o, lse
@@ -82,7 +82,7 @@ def _attention(call: Any, arch: str) -> tuple[np.ndarray, np.ndarray]:
 def gradients(q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: str, arch: str = "gfx950",
               **options: Any) -> dict[str, np.ndarray]:
     """dq, dk and dv as float64, and d, dbias and d_sink where `options` ask for them, for the arguments of `families.backward` in
-    batch mode. Shared heads have the sum over their group."""
+    batch mode. Shared heads have the sum over their group; positions that belong to no entry have 0."""
     call = families.backward(_NoKernels(), arch, q, k, v, o, lse, d_o, data_type=data_type, **options)
     shape = call.args.shape
     if shape.mode == 1:
