@@ -98,6 +98,13 @@ class Backward(unittest.TestCase):
         with_reduction = reference.gradients(Q, K, V, o, lse, d_o, data_type="fp32", reduce_dk_dv=True, **options)
         np.testing.assert_allclose(with_reduction["dk"], got["dk"], atol=1e-12)
 
+    def test_no_keys(self):
+        nothing = K[:, :, :0]
+        o, lse = np.zeros((2, 4, 30, 24), np.float32), np.full((2, 4, 30), -np.inf, np.float32)
+        got = reference.gradients(Q, nothing, V[:, :, :0], o, lse, o, data_type="fp32")
+        self.assertEqual((got["dk"].shape, got["dv"].shape), ((2, 2, 0, 40), (2, 2, 0, 24)))
+        self.assertFalse(got["dq"].any())
+
     def test_finite_differences(self):
         q, k, v, d_o = (array.astype(np.float64) for array in random_arrays(6, (1, 2, 5, 8), (1, 1, 7, 8), (1, 1, 7, 8), (1, 2, 5, 8)))
         loss = lambda *arrays: (softmax_attention(*arrays)[0] * d_o).sum()

@@ -102,5 +102,5 @@ def gradients(q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: 
     heads = shape.nhead_k
     for name in ("dk", "dv"):
         full = results[name]
-        results[name] = full.reshape(full.shape[0], heads, -1, *full.shape[2:]).sum(axis=2)
+        results[name] = full.reshape(full.shape[0], heads, full.shape[1] // heads, *full.shape[2:]).sum(axis=2)
     return results
