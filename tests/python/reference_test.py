@@ -187,6 +187,12 @@ class CpuFunctions(unittest.TestCase):
             self.assertEqual((gradient.shape, gradient.dtype), (array.shape, np.float32))
             np.testing.assert_allclose(gradient, exact[name], atol=5e-6, err_msg=name)
 
+    def test_backward_without_keys(self):
+        rows, table = np.zeros((2, 4, 30, 24), np.float32), np.zeros((2, 4, 30, 0), np.float32)
+        d_q, d_k, d_v = cpu_attention_bwd(Q, K[:, :, :0], V[:, :, :0], rows, rows, table, 0.1)
+        self.assertEqual((d_k.shape, d_v.shape), ((2, 2, 0, 40), (2, 2, 0, 24)))
+        self.assertFalse(d_q.any())
+
     def test_backward_compares_its_arrays(self):
         (d_o,) = random_arrays(8, (2, 4, 30, 24), dtype=np.float32)
         o, p = cpu_attention_fwd_with_intermediates(Q, K, V, 0.1)

@@ -85,7 +85,7 @@ def cpu_attention_bwd(Q: Any, K: Any, V: Any, out: Any, dO: Any, P: Any, scale: 
 
     def summed(per_query_head: np.ndarray) -> np.ndarray:
         shape = per_query_head.shape
-        return per_query_head.reshape(shape[0], -1, group, *shape[2:]).sum(axis=2)
+        return per_query_head.reshape(shape[0], k.shape[1], group, *shape[2:]).sum(axis=2)
 
     d_k, d_v = summed(scale * d_s.swapaxes(-1, -2) @ q), summed(p.swapaxes(-1, -2) @ d_o)
     return d_q.astype(dtype), d_k.astype(dtype), d_v.astype(dtype)
