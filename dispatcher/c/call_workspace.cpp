@@ -86,8 +86,10 @@ void place_workspace(Invocation& arguments, const ExecutionPlan& plan, void* wor
         return;
     }
     auto* args = std::get_if<SplitKvArgs>(&arguments);
-    if (args == nullptr || plan.workspace_bytes() == 0) return;
+    if (args == nullptr) return;
     const Problem& problem = plan.problem();
+    args->partials.num_splits = problem.num_splits; // the caller's may have left it to the plan
+    if (plan.workspace_bytes() == 0) return;
     const bool group = problem.signature.mode == Mode::group;
     // Packed rows lie within the bound that the plan's size is for.
     const std::int64_t length = problem.effective_max_seqlen_q();
@@ -97,7 +99,6 @@ void place_workspace(Invocation& arguments, const ExecutionPlan& plan, void* wor
     const SplitKvWorkspace offsets =
         splitkv_workspace(problem.batch * length, problem.nhead_q, width, problem.num_splits);
     auto* const base = static_cast<std::byte*>(workspace);
-    args->partials.num_splits = problem.num_splits;
     args->partials.o_acc = {base + offsets.o_acc_offset,
                             ElementType::fp32,
                             group ? 0 : heads * rows * width,

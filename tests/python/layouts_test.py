@@ -81,7 +81,7 @@ class Empty(Case):
             problem = FmhaProblem(2, 4, 2, rows, keys, 64, 64)
             arrays = [np.zeros(shape, np.float16) for shape in (problem.q_shape(), problem.k_shape(), problem.v_shape())]
             o, lse = np.zeros(problem.o_shape(), np.float16), np.full((2, 4, rows), -np.inf, np.float32)
-            for family, told in (("fwd", {}), ("splitkv", {}), ("pagedkv", {}), ("batch_prefill", {"page_size": 16})):
+            for family, told in (("fwd", {}), ("splitkv", {}), ("splitkv", {"num_splits": 0}), ("pagedkv", {}), ("batch_prefill", {"page_size": 16})):
                 for mode in (0, 1):
                     result = self.all.run(*arrays, problem, api_family=family, is_group_mode=mode, lse=True, **told)
                     self.right(result, o)
