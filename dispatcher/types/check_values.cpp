@@ -96,7 +96,9 @@ void check_descale(const char* name, const TensorView& view, std::int64_t offset
 }
 
 void check_block_starts(const FwdArgs& args) {
-    if (args.shape.mode != Mode::group || args.quant.qscale != QScale::blockscale) return;
+    const QuantArgs& quant = args.quant;
+    const bool by_block = quant.qscale == QScale::blockscale;
+    if (args.shape.mode != Mode::group || (!by_block && quant.qscale != QScale::mx)) return;
     const auto check = [&](const char* name, const std::int32_t* blocks, const std::int32_t* starts,
                            std::int64_t size) {
         std::int64_t begin = 0;
@@ -110,11 +112,11 @@ void check_block_starts(const FwdArgs& args) {
             begin += blocks_of(std::int64_t{starts[b + 1]} - starts[b], size);
         }
     };
-    const QuantArgs& quant = args.quant;
-    check("block_scale_seqstart_q", quant.block_scale_seqstart_q, args.lengths.seqstart_q,
-          quant.block_scale_size_q);
+    if (by_block)
+        check("block_scale_seqstart_q", quant.block_scale_seqstart_q, args.lengths.seqstart_q,
+              quant.block_scale_size_q);
     check("block_scale_seqstart_k", quant.block_scale_seqstart_k, args.lengths.seqstart_k,
-          quant.block_scale_size_k);
+          by_block ? quant.block_scale_size_k : 32);
 }
 
 void check_descales(const FwdArgs& args) {

@@ -260,7 +260,7 @@ TEST(Values, RulesNameTheirId) {
 TEST(Values, ScaleBlocksOfAnEntryBeginBehindThoseBeforeIt) {
     const std::array<std::int32_t, 4> queries{0, 129, 129, 140}, keys{0, 64, 70, 71};
     std::array<std::int32_t, 3> blocks_q{0, 2, 2}, blocks_k{0, 1, 2};
-    const auto rule = [&] {
+    const auto rule = [&](QScale mode = QScale::blockscale) {
         return broken_rule(check_contents, [&](FwdArgs& a) {
             a.shape.mode = Mode::group;
             a.shape.batch = 3;
@@ -269,7 +269,7 @@ TEST(Values, ScaleBlocksOfAnEntryBeginBehindThoseBeforeIt) {
             a.shape.max_seqlen_q = queries[1];
             a.lengths.seqstart_q = queries.data();
             a.lengths.seqstart_k = keys.data();
-            a.quant.qscale = QScale::blockscale;
+            a.quant.qscale = mode;
             a.quant.block_scale_size_k = 64;
             a.quant.block_scale_seqstart_q = blocks_q.data();
             a.quant.block_scale_seqstart_k = blocks_k.data();
@@ -283,6 +283,11 @@ TEST(Values, ScaleBlocksOfAnEntryBeginBehindThoseBeforeIt) {
     EXPECT_EQ(rule(), "Q-2");
     blocks_k = {1, 2, 3};
     EXPECT_EQ(rule(), "Q-2");
+    EXPECT_EQ(rule(QScale::mx), "Q-2");
+    blocks_k = {0, 2, 3}; // of 32 keys each; Q and K have a scale for every row
+    EXPECT_EQ(rule(QScale::mx), "");
+    blocks_k[1] = 1;
+    EXPECT_EQ(rule(QScale::mx), "Q-2");
 }
 
 TEST(Values, OnlyQuantisedOutputsAreScaled) {

@@ -12,7 +12,7 @@ import numpy as np
 
 import fmha
 from common import causal, random_arrays, softmax_attention, softmax_gradients
-from fmha import families, memory, reference
+from fmha import families, formats, memory, reference
 from fmha.memory import DeviceArray
 
 Q, K, V = random_arrays(7, (2, 4, 70, 64), (2, 2, 90, 64), (2, 2, 90, 32))
@@ -131,6 +131,41 @@ class Forward(unittest.TestCase):
             fmha.attention(*value, data_type="fp8bf16", qscale="pertensor", q_descale=2)
         with self.assertRaisesRegex(ValueError, "qscale is none"):
             fmha.attention(*value, data_type="fp8bf16", q_descale=2)
+
+    def test_block_scales(self):
+        random = np.random.default_rng(30)
+        values = [formats.decode(formats.encode(array.astype(np.float32), formats.E4M3), formats.E4M3)
+                  for array in random_arrays(31, (2, 150, 64), (2, 300, 64), (2, 300, 64))]
+
+        def spread(scale, starts, size):
+            """From a factor for every block of a sequence to one for every position."""
+            lengths = np.diff(starts)
+            parts = np.split(scale, np.cumsum(-(-lengths // size))[:-1], axis=-1)
+            return np.concatenate([np.repeat(part, size, axis=-1)[..., :length] for part, length in zip(parts, lengths)], axis=-1)
+
+        for rows, keys in (([0, 150], [0, 300]), ([0, 140, 150], [0, 20, 300])):
+            several = len(rows) > 2  # else a batch of one entry
+            told = {"layout": "hsd", "seqstart_q": rows, "seqstart_k": keys} if several else {}
+            for name, qscale in (("fp8bf16", "blockscale"), ("mxfp8", "mx")):
+                if qscale == "mx":
+                    scales = [random.integers(122, 130, shape).astype(np.uint8)
+                              for shape in ((1, 2, 150, 2), (1, 2, 300, 2), (1, 2, 64, sum(-(-np.diff(keys) // 32))))]
+                    q, k, v = (np.exp2(scale[0] - 127.0) for scale in scales)
+                    factors = [np.repeat(q, 32, axis=2), np.repeat(k, 32, axis=2), spread(v, keys, 32).swapaxes(1, 2)]
+                else:
+                    scales = [np.exp(random.standard_normal((1, 2, sum(-(-np.diff(starts) // 128))))).astype(np.float32) for starts in (rows, keys, keys)]
+                    factors = [spread(scale[0], starts, 128)[..., None] for scale, starts in zip(scales, (rows, keys, keys))]
+                q, k, v = (value * factor for value, factor in zip(values, factors))
+                expected = [softmax_attention(q[None, :, slice(*row)], k[None, :, slice(*key)], v[None, :, slice(*key)])[0]
+                            for row, key in zip(zip(rows, rows[1:]), zip(keys, keys[1:]))]
+                arrays = [*values[:2], values[2].swapaxes(1, 2) if qscale == "mx" else values[2]]
+                options = {"data_type": name, "qscale": qscale, "v_column": qscale == "mx", **told,
+                           **dict(zip(("q_descale", "k_descale", "v_descale"), scales))}
+                arrays = arrays if several else [array[None] for array in arrays]
+                exact, _ = reference.attention(*arrays, **options)
+                np.testing.assert_allclose(exact.reshape(-1, 64), np.concatenate([o.reshape(-1, 64) for o in expected]), atol=1e-6)
+                o = fmha.attention(*arrays, **options).o
+                self.assertLess(worst(o, np.concatenate(expected, axis=2).reshape(o.shape)), 0.05 * np.abs(exact).max())
 
 
 class Caches(unittest.TestCase):

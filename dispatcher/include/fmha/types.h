@@ -179,11 +179,15 @@ typedef struct fmha_dropout {
 typedef struct fmha_quant {
     int32_t qscale;   /* fmha_qscale */
     int32_t reserved; /* 0 */
+    /* fp32, for mx e8m0. pertensor: one number. blockscale: rows are blocks of positions. mx: rows of Q and K are positions, their channels
+     * blocks of 32 channels; rows of V are blocks of 32 keys, their channels those of V. kv_blockscale: one number for Q, (page, head) for K and
+     * V. per_token_head: rows of Q are positions, those of K slots of (page, head); V has a number for every head. */
     fmha_tensor q_descale;
     fmha_tensor k_descale;
     fmha_tensor v_descale;
     int64_t block_scale_size_q; /* 0 = 128 */
     int64_t block_scale_size_k;
+    /* [batch + 1], group mode: where the blocks of an entry begin, behind those of the entries before. mx has those of 32 keys alone. */
     const int32_t* block_scale_seqstart_q;
     const int32_t* block_scale_seqstart_k;
 } fmha_quant;

@@ -199,16 +199,18 @@ class Call:
                              for have, need, step in zip(view.shape, shape, view.strides))
         return self._over(view, "bhsk", self.type.bias)
 
-    def quantise(self, qscale: Any, q_descale: Any, k_descale: Any, v_descale: Any, keys: int) -> None:
+    def quantise(self, qscale: Any, q_descale: Any, k_descale: Any, v_descale: Any, keys: int,
+                 starts: dict[str, Any] | None = None) -> None:
         """Descales: single numbers for pertensor, else arrays (`_descale_shapes`), of e8m0 codes for mx. `keys` are those of K's axis of
-        positions."""
+        positions; `starts` has seqstart_q and seqstart_k of packed sequences."""
         part = self.args.quant
         part.qscale = number_of(qscale, QSCALES, "qscale")
         if part.qscale == 0:
             if any(scale is not None for scale in (q_descale, k_descale, v_descale)):
                 raise ValueError("descales are given, but qscale is none")
             return
-        shapes = self._descale_shapes(part.qscale, keys)
+        blocks = self._block_starts(part.qscale, starts) if starts is not None and part.qscale in (2, 4) else {}
+        shapes = self._descale_shapes(part.qscale, keys, blocks)
         for name, scale in (("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale)):
             if scale is None:
                 raise ValueError(f"qscale needs {name}")
@@ -219,21 +221,40 @@ class Call:
                 setattr(part, name, self.context.lib.tensor(self.array(view, np.float32, name, *view.shape)))
                 continue
             require_shape(name, scale, *shapes[name])
-            setattr(part, name, self.tensor(scale, "bhsd", formats.E8M0) if part.qscale == 4 else self.tensor(scale, "bhs", FP32))
+            if part.qscale == 4:  # V has its positions last, as V itself (Q-5)
+                setattr(part, name, self.tensor(scale, "bhds" if name == "v_descale" else "bhsd", formats.E8M0))
+            else:
+                setattr(part, name, self.tensor(scale, "bhs", FP32))
 
-    def _descale_shapes(self, qscale: int, keys: int) -> dict[str, tuple[int | None, ...]]:
+    def _block_starts(self, qscale: int, starts: dict[str, Any]) -> dict[str, int]:
+        """Gives where the scale blocks of each packed sequence begin, which follows from where its positions do (Q-2, for mx Q-5), and
+        returns how many there are of a side."""
+        counts = {}
+        for side, size in (("q", 128), ("k", 128)) if qscale == 2 else (("k", 32),):
+            if starts.get(f"seqstart_{side}") is None:
+                continue  # which the library refuses
+            view = view_of(starts[f"seqstart_{side}"])
+            if view.on_device:
+                raise ValueError(f"seqstart_{side} lies on a device; scale blocks of packed sequences are counted from it, so it must be on the host")
+            begins = np.append(0, np.cumsum(-(-np.diff(numpy_of(view)) // size)))
+            setattr(self.args.quant, f"block_scale_seqstart_{side}", self.array(begins, np.int32, f"block_scale_seqstart_{side}", len(begins)))
+            counts[side] = int(begins[-1])
+        return counts
+
+    def _descale_shapes(self, qscale: int, keys: int, blocks: dict[str, int]) -> dict[str, tuple[int | None, ...]]:
         """The axes of descales: entries, heads and blocks of 128 positions for blockscale (2); positions, and 32 channels, for mx (4), where V has
-        channels and 32 keys; pages, heads and, with one a token (5), positions for the caches of batch prefill."""
+        channels and 32 keys; pages, heads and, with one a token (5), positions for the caches of batch prefill. `blocks` has the number of
+        those of packed sequences."""
         shape, place = self.args.shape, getattr(self.args, "place", None)
         entries = shape.batch if shape.mode == BATCH else 1
         q_heads, k_heads = (entries, shape.nhead_q), (entries, shape.nhead_k)
         if qscale == 2:
-            q, k = -(-shape.seqlen_q // 128), -(-keys // 128)
+            q, k = blocks.get("q", -(-shape.seqlen_q // 128)), blocks.get("k", -(-keys // 128))
             return {"q_descale": (*q_heads, q), "k_descale": (*k_heads, k), "v_descale": (*k_heads, k)}
         if qscale == 4:
             deep = -(-shape.hdim_q // 32)
             return {"q_descale": (*q_heads, shape.seqlen_q, deep), "k_descale": (*k_heads, keys, deep),
-                    "v_descale": (*k_heads, shape.hdim_v, -(-keys // 32) if shape.mode == BATCH else None)}
+                    "v_descale": (*k_heads, shape.hdim_v, blocks.get("k", -(-keys // 32)))}
         pages = (place.page_count if place is not None else 1, shape.nhead_k)
         if qscale == 3:
             return {"q_descale": (1, 1, 1), "k_descale": (*pages, 1), "v_descale": (*pages, 1)}

@@ -95,7 +95,7 @@ def forward(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
     table = _table(extents, call.args.shape.max_seqlen_k if extents.group else extents.keys)
     call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, table, scale_o)
     _dropout(call, dropout)
-    call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
+    call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys, lengths if extents.group else None)
     _outputs(call, extents, axes, out, lse)
     if flag("randval", randval):
         call.args.randval = call.result("randval", table[1:] if extents.group else table, "hsk" if extents.group else "bhsk",
