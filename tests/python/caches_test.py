@@ -7,7 +7,7 @@ import numpy as np
 import fmha
 from client import ARCH, Client, problem_of
 from common import CudaArray, DlTensor, random_arrays, softmax_attention
-from fmha import families
+from fmha import families, reference
 from fmha.tensors import view_of
 
 TABLE, KEYS, ROWS = [[8, 1], [0, 3]], [21, 32], [0, 3, 7]
@@ -52,6 +52,29 @@ class Pools(unittest.TestCase):
     def test_pages_have_the_size_that_is_said(self):
         with self.assertRaisesRegex(ValueError, r"k has shape \(18, 2, 8, 64\); 9 pages of 16 keys and 2 heads have \(9, 2, 16, 64\)"):
             self.call(self.k.reshape(18, 2, 8, 64), self.v)
+
+
+class Far(unittest.TestCase):
+    """Keys whose position a float cannot hold, in pages that repeat."""
+
+    def test_alibi_is_right_beyond_2_24(self):  # A-3
+        context, slope = fmha.Context(fmha.load(), ARCH), 0.5
+        q, k, v = random_arrays(51, (1, 1, 4, 32), (3, 1, 128, 32), (3, 1, 128, 32))
+        for distance in (2**16, 2**24 + 1, 2**26 + 3):
+            table = (np.arange(-(-(distance + 99) // 128), dtype=np.int32) % 3)[None]
+            options = {"data_type": "fp16", "block_table": table, "seqlens_k": np.int32([distance + 99]), "alibi_slopes": [slope],
+                       "mask": "generic", "window": (20 - distance, distance + 20), "scale": 0.25}
+            call = families.paged(context, ARCH, q, k, v, lse=True, **options).run()
+            exact = reference.paged(q, k, v, **options)
+            rows, keys = np.arange(4)[:, None], np.arange(distance - 20, distance + 24)
+            seen = abs(keys - rows - distance) <= 20
+            pages, slots = table[0][keys // 128], keys % 128
+            near = slope * (distance - (keys - rows).astype(np.float64))  # with slope * distance less in every score
+            o, lse, _ = softmax_attention(q, k[pages, 0, slots][None, None], v[pages, 0, slots][None, None], scale=0.25, visible=seen, bias=near)
+            np.testing.assert_allclose(exact[0], o, atol=1e-6)
+            np.testing.assert_allclose(exact[1] + slope * distance, lse, atol=1e-6)
+            np.testing.assert_allclose(call.output("o"), o, atol=2e-3)
+            np.testing.assert_allclose(call.output("lse"), lse - slope * distance, rtol=1e-6)
 
 
 class InPlace(unittest.TestCase):
