@@ -9,6 +9,7 @@
 #include "dispatcher/types/check_outputs.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/mask_args.hpp"
 #include "kernels/targets/null_tensors.hpp"
 
 #include <fmt/format.h>
@@ -262,12 +263,13 @@ Call read_call(const void* args, const ArchName& arch, Memory memory) {
     const In* in = static_cast<const In*>(args);
     check_header(in, "args");
     const Reader read(in->shape, arch);
-    const auto converted_args = converted<Args>(*in, read);
+    auto converted_args = converted<Args>(*in, read);
     Call call;
     call.problem = problem_of(read.traits(), converted_args, arch);
     call.problem.max_seqlen_k = in->shape.max_seqlen_k;
     validate(call.problem);
     check_values_of(converted_args, read.traits().data_type, memory);
+    if constexpr (requires { converted_args.mask; }) converted_args.mask = for_kernels(converted_args.mask);
     call.arguments = converted_args;
     if constexpr (requires { in->host_seqstart_q; }) call.lengths = stated_lengths(*in);
     return call;

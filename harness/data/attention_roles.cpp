@@ -1,5 +1,6 @@
 #include "harness/data/attention_roles.hpp"
 
+#include "dispatcher/types/mask_args.hpp"
 #include "harness/cases/cache_case.hpp"
 #include "harness/cases/value_order.hpp"
 #include "harness/data/cache_places.hpp"
@@ -296,7 +297,7 @@ void fill_entries(const DataSource& source, GuardedTensor& tensor, bool cumulati
 }
 
 MaskArgs mask_args(const Case& c) {
-    return {c.mask, c.window_left, c.window_right, c.sink_size};
+    return for_kernels({c.mask, c.window_left, c.window_right, c.sink_size});
 }
 
 Shape shape_args(const DataSource& source) {

@@ -112,7 +112,6 @@ struct Alibi {
     bool from_column = false; ///< plain causal: slope · j, otherwise − slope · |i + shift − j|
     std::int64_t shift = 0;
     Mask window;
-    std::int32_t low = 0, high = 0; ///< a row sees keys of [row + low, row + high], as far as there are any
     std::int64_t rows = 0, keys = 0;
 
     /// `window` is that of `mask`.
@@ -130,12 +129,6 @@ struct Alibi {
                       : at_end          ? seqlen_k - seqlen_q
                                         : 0;
         alibi.window = window;
-        // A side may be far beyond 32 bits; beyond all keys of all rows it means the same.
-        const auto within = [](std::int64_t edge, std::int64_t least, std::int64_t most) {
-            return static_cast<std::int32_t>(edge < least ? least : edge > most ? most : edge);
-        };
-        alibi.low = within(1 - window.y, 1 - seqlen_q, seqlen_k);
-        alibi.high = within(window.x - 1, -seqlen_q, seqlen_k);
         alibi.rows = seqlen_q;
         alibi.keys = seqlen_k;
         return alibi;
@@ -164,8 +157,8 @@ struct Alibi {
     FMHA_DEVICE constexpr TileAlibi from_row(std::int64_t row0, std::int64_t key0) const {
         const auto column = [key0](std::int64_t key) { return static_cast<std::int32_t>(key - key0); };
         return {column(row0 + shift),
-                column(row0) + low,
-                column(row0) + high,
+                column(row0 - window.y + 1),
+                column(row0 + window.x - 1),
                 column(0),
                 column(keys - 1),
                 window.sink > 0 ? tile_relative(window.sink_rows - row0) : 0,

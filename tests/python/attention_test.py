@@ -132,6 +132,17 @@ class Forward(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "qscale is none"):
             fmha.attention(*value, data_type="fp8bf16", q_descale=2)
 
+    def test_wide_windows_with_alibi(self):
+        for mask, left, right in (("top_left", 3, 2**32), ("bottom_right", 2**31 + 7, 2**31), ("generic", 2**60, 2**60)):
+            result = fmha.attention(Q, K, V, mask=mask, window=(left, right), alibi_slopes=[0.25] * Q.shape[1], lse=True)
+            rows, keys = np.arange(Q.shape[2])[:, None], np.arange(K.shape[2])
+            on = rows + (K.shape[2] - Q.shape[2] if mask == "bottom_right" else 0)
+            o, lse, _ = softmax_attention(Q, K, V, visible=keys >= on - left, bias=-0.25 * abs(on - keys))
+            np.testing.assert_allclose(result.lse, lse, atol=1e-4, err_msg=mask)
+            self.assertLess(worst(result.o, o), 3e-3)
+        with self.assertRaisesRegex(fmha.Error, "M-7"):
+            fmha.attention(Q, K, V, mask="generic", window=(2**31, -(2**31) - 1))
+
     def test_block_scales(self):
         random = np.random.default_rng(30)
         values = [formats.decode(formats.encode(array.astype(np.float32), formats.E4M3), formats.E4M3)
