@@ -68,7 +68,8 @@ struct WsGrid {
         // Under a window it and as much again, for the tiles that follow.
         if (mask != MaskClass::none && blocks > 0) {
             heads_at_once = cached_heads(args.shape, slides ? 2 * window : keys);
-            if (slides && lengths_known && reorders<Args>(mask)) first_tiles = cut_tiles(config, args);
+            if (slides && lengths_known && reorders<Args>(config.signature))
+                first_tiles = cut_tiles(config, args);
         }
         take_turns(heads_at_once);
         if constexpr (requires { args.place; }) of_page = Divisor(narrow(args.place.page_size));
@@ -102,11 +103,13 @@ struct WsGrid {
         return dealt_to(as_many_rounds || !lengths_known ? mixing : multiprocessors);
     }
 
-    /// Whether the first tiles may come last in kernels of such arguments and mask: only generic masks have windows, and over pages there is no
-    /// register for it (with ALiBi and LSE 40 bytes would be spilled).
+    /// Whether the first tiles may come last in kernels of such arguments: only generic masks have windows. Over pages there is no register for
+    /// it (128 channels, ALiBi and LSE would spill 40 bytes), and kernels with ALiBi stand at their limit: with 256 channels, bf16 and LSE one
+    /// spills 24 bytes as it is and would spill 28.
     template <class Args>
-    static constexpr bool reorders(MaskClass kernel) {
-        return kernel == MaskClass::generic && !requires(const Args& args) {
+    static constexpr bool reorders(const Signature& kernel) {
+        return kernel.mask == MaskClass::generic && kernel.bias != BiasType::alibi &&
+               !requires(const Args& args) {
             args.place;
         };
     }

@@ -98,16 +98,23 @@ bool windows_are_cut() {
     Launch corner = launch(Mode::batch, {1, 7, 7, 25, 13800, 2046, 0, 0});
     corner.args.mask.type = MaskType::bottom_right;
     if (corner.grid().first_tiles != 3) return false;
-    // Over pages items keep their order.
+    // Over pages and with ALiBi items keep their order, and under a causal mask nobody asks.
     const Launch plain = launch(Mode::batch, cuts[0]);
     PagedKvArgs paged;
     paged.shape = plain.args.shape;
     paged.mask = plain.args.mask;
     paged.place.page_size = 128;
+    Launch alibi = plain;
+    alibi.config.signature.bias = BiasType::alibi;
+    Signature biased, causal;
+    biased.mask = MaskClass::generic;
+    biased.bias = BiasType::elementwise;
+    causal.mask = MaskClass::causal;
     const WsGrid over_pages(plain.config, paged);
-    if (!over_pages.slides || over_pages.first_tiles != 0 ||
-        WsGrid::reorders<PagedKvArgs>(MaskClass::generic) || !WsGrid::reorders<FwdArgs>(MaskClass::generic) ||
-        WsGrid::reorders<FwdArgs>(MaskClass::causal))
+    if (!over_pages.slides || over_pages.first_tiles != 0 || alibi.grid().first_tiles != 0 ||
+        WsGrid::reorders<PagedKvArgs>(plain.config.signature) ||
+        WsGrid::reorders<FwdArgs>(alibi.config.signature) || WsGrid::reorders<FwdArgs>(causal) ||
+        !WsGrid::reorders<FwdArgs>(biased))
         return false;
     // In a group lengths are on the device. Where most keys are a window, later tiles are longer than the first.
     const WsGrid group = launch(Mode::group, cuts[0]).grid();

@@ -50,7 +50,7 @@ struct BlockParts<Kernel, true> {
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& context, const Args& parameter, std::int64_t block) {
         constexpr bool reordered =
-            kernels::WsGrid::reorders<typename Program::Args>(Kernel::config().signature.mask);
+            kernels::WsGrid::reorders<typename Program::Args>(Kernel::config().signature);
         kernels::fmha_fwd_ws(
             context, parameter.args,
             kernels::BlockItems{parameter.launch.grid, static_cast<std::uint32_t>(block), reordered});

@@ -28,7 +28,7 @@ void emulate_teams(const KernelConfig& config, const Args& args, int threads, Sc
     const auto on_thread = [&](int) {
         return [&](std::int64_t n) {
             const kernels::BlockItems items{grid, static_cast<std::uint32_t>(n),
-                                            kernels::WsGrid::reorders<Args>(config.signature.mask)};
+                                            kernels::WsGrid::reorders<Args>(config.signature)};
             const WsPlan& plan = setup.plan();
             const int transposing = plan.transposers * plan.wave_size;
             TeamBlock block(plan.lds_bytes, plan.teams + (transposing > 0 ? 2 : 1), WsPlan::group_threads,
