@@ -17,10 +17,10 @@ namespace fmha::harness {
 struct LedgerRules {
     std::int64_t not_run_budget = 0; ///< how many results may be not_run, beside those that are waived
     bool strict = false;             ///< no result may be type_absent
-    bool of_list =
-        false; ///< kernels of a list are asked for: refusals alone are not what a run of them is for
-    bool of_shard =
-        false; ///< other shards have further results of the run: known failures may be all that this one has
+    /// Kernels of a list are asked for: refusals alone are not what a run of them is for.
+    bool of_list = false;
+    /// Other shards have further results of the run: known failures may be all that this one has.
+    bool of_shard = false;
 };
 
 /// The arithmetic of a run: asked = the sum over all outcomes, and green has to be earned.

@@ -68,9 +68,9 @@ struct CaseResult {
     Outcome outcome = Outcome::not_run;
     NotRunReason not_run_reason = NotRunReason::none;
     RefusedBy refused_by = RefusedBy::nobody;
-    std::string
-        refusal; ///< in a word or two: the rule ("P-3"), or the field that the nearest kernel does not take
-                 ///< ("hdim_q"); empty without kernels and for a launch
+    /// In a word or two: the rule ("P-3"), or the field that the nearest kernel does not take ("hdim_q"). Empty without kernels and for a
+    /// launch.
+    std::string refusal;
     std::string message; ///< one sentence: why, for every outcome but passed
     std::string tracker; ///< of the entry of --waivers that made the outcome what it is; empty for others
     std::optional<int> device; ///< number of the GPU that it ran on; absent on the processor
