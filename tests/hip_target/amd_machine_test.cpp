@@ -155,6 +155,15 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     EXPECT_EQ(count(assembly.text(), R"(\.private_segment_fixed_size: [1-9])"), 0) << "scratch";
     EXPECT_EQ(count(assembly.text(), R"(\.vgpr_spill_count: +[1-9])"), 0);
 
+    // A product that begins reads no zeros, and none are put into registers for it.
+    for (const std::string type : {"f16", "bf16"}) {
+        const std::string begins = assembly.kernel("begins_" + type), name = "v_wmma_f32_16x16x16_" + type;
+        const int expected = unit == MatrixUnit::rdna3 ? 1 : 0;
+        EXPECT_EQ(count(begins, name + R"( (v\[[0-9:]+\], ){3}0\n)"), expected) << begins;
+        EXPECT_EQ(count(begins, name + R"( (v\[[0-9:]+\], ){3}v\[)"), expected) << begins;
+        EXPECT_EQ(count(begins, R"(v_(dual_)?mov_b32(_e32)? v\d+, (s\d+|0)\b)"), 0) << begins;
+    }
+
     const std::string lds = assembly.kernel("lds");
     EXPECT_THAT(lds, ContainsRegex("ds_(write|store)_b128 "));
     EXPECT_THAT(lds, ContainsRegex("ds_(write|store)_b64 "));

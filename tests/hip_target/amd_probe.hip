@@ -35,6 +35,27 @@ __attribute__((device)) inline void probe(std::uint32_t* p) {
     });
 }
 
+/// A product that begins, and another one behind it.
+template <MatrixInstruction name, class M>
+__attribute__((device)) inline void begin(M machine, std::uint32_t* p) {
+    if constexpr (M::begins_products) {
+        typename M::template Registers<std::uint32_t, 16> a, b;
+        typename M::template Registers<float, 8> c;
+        machine.each([&](int t) {
+            for (int i = 0; i < 16; ++i) {
+                a.at(t, i) = p[t * 32 + i];
+                b.at(t, i) = p[t * 32 + 16 + i];
+            }
+            for (int i = 0; i < 8; ++i) c.at(t, i) = 0.0F;
+        });
+#pragma unroll
+        for (int i = 0; i < 2; ++i) machine.mma(name, c, 0, a, i * 8, b, i * 8, i == 0);
+        machine.each([&](int t) {
+            for (int i = 0; i < 8; ++i) p[t * 32 + i] = __builtin_bit_cast(std::uint32_t, c.at(t, i));
+        });
+    }
+}
+
 template <int mask>
 __attribute__((device)) inline void exchange(float* p) {
     Machine machine;
@@ -90,6 +111,8 @@ __attribute__((device)) inline void pack_quotients(float* p) {
     FMHA_KERNEL probe_##name(std::uint32_t* p) { probe<MatrixInstruction::name>(p); }
 #include "probes.h"
 
+FMHA_KERNEL begins_f16(std::uint32_t* p) { begin<MatrixInstruction::wmma_gfx11_16x16x16_f16>(Machine(), p); }
+FMHA_KERNEL begins_bf16(std::uint32_t* p) { begin<MatrixInstruction::wmma_gfx11_16x16x16_bf16>(Machine(), p); }
 FMHA_KERNEL exchange_16(float* p) { exchange<16>(p); }
 FMHA_KERNEL exchange_half(float* p) { exchange<Machine::wave_size() / 2>(p); }
 FMHA_KERNEL exchange_3(float* p) { exchange<3>(p); }

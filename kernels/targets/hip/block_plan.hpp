@@ -229,6 +229,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
         scores.column_step = plan.second.depth_step = planning::narrow(tile.n0 / plan.key_waves);
     }
     planning::give_tile(plan.first, scores, tile.k0max, tile.k0);
+    plan.first.from_zero = true;
     planning::give_tile(plan.second, output, tile.n0 / plan.key_waves, tile.k1 / plan.key_waves);
     plan.rows = planning::row_plan(scores);
     plan.rows.several_heads = plan.staging.takes_heads;

@@ -139,6 +139,7 @@ struct ProductPlan {
     /// Consecutive elements of an operand, in registers and in depth, from an even start.
     std::int8_t left_run = 1, right_run = 1;
     bool joins_steps = false; ///< a fragment has several of the program's steps, and the first multiplies it
+    bool from_zero = false;   ///< the program fills the accumulators with 0 before depth 0
     bool load_matrix = false; ///< operands of 16 bits are read with ldmatrix
     bool own_factor = false;  ///< every product has a factor of its own
     std::int16_t scale_block = 0; ///< 0: the instruction takes no scales

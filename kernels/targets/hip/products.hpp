@@ -57,14 +57,19 @@ class Products {
             plain_product(acc, left, first, right, words);
     }
 
-    /// One fragment of either operand, from registers l0 and r0 on, to the accumulators from c0 on.
+    /// One fragment of either operand, from registers l0 and r0 on, to the accumulators from c0 on, which are 0 where it `begins`.
     template <class Acc, class Left, class Right>
     FMHA_DEVICE void multiply(const ProductPlan& p, Acc& acc, int c0, Left& left, int l0, Right& right,
-                              int r0) {
+                              int r0, [[maybe_unused]] bool begins = false) {
         FMHA_UNROLL
         for (int part = 0; part < p.parts; ++part) {
             const int l = l0 + part * (p.left_words / p.parts), r = r0 + part * (p.right_words / p.parts);
-            if (p.transposed)
+            if constexpr (Block::Machine::begins_products) {
+                if (p.transposed)
+                    block_.machine.mma(p.instruction, acc, c0, right, r, left, l, begins && part == 0);
+                else
+                    block_.machine.mma(p.instruction, acc, c0, left, l, right, r, begins && part == 0);
+            } else if (p.transposed)
                 block_.machine.mma(p.instruction, acc, c0, right, r, left, l);
             else
                 block_.machine.mma(p.instruction, acc, c0, left, l, right, r);
@@ -178,11 +183,11 @@ class Products {
                         if constexpr (Left::template may_stay<Block>())
                             if (in_registers)
                                 multiply(p, acc.x, to, left.x, fragment_at(p, row, fragment), right,
-                                         half * p.right_fragment);
+                                         half * p.right_fragment, p.from_zero && fragment == 0);
                         if constexpr (Left::template may_stream<Block>())
                             if (!in_registers)
                                 multiply(p, acc.x, to, streamed, place + row * p.left_fragment, right,
-                                         half * p.right_fragment);
+                                         half * p.right_fragment, p.from_zero && fragment == 0);
                     }
                 }
             }

@@ -99,9 +99,9 @@ class FaultyMachine : public EmulatedMachine {
     }
     void mma(MatrixInstruction instruction, EmulatedRegisters<float>& c, int c0,
              const EmulatedRegisters<std::uint32_t>& a, int a0, const EmulatedRegisters<std::uint32_t>& b,
-             int b0) {
+             int b0, bool begins = false) {
         if (!strikes(MachineFault::lane_map_wrong)) {
-            EmulatedMachine::mma(instruction, c, c0, a, a0, b, b0);
+            EmulatedMachine::mma(instruction, c, c0, a, a0, b, b0, begins);
             return;
         }
         if (wrong_ == nullptr || wrong_->row().instruction != instruction) {

@@ -382,6 +382,24 @@ TEST(MatrixModelScales, OfAllOnesAreNaN) {
     });
 }
 
+TEST(MatrixUnits, BeginAProductWithZerosAlone) {
+    EmulatedMachine machine({MatrixUnit::rdna3, 64, 32, 16});
+    EmulatedRegisters<std::uint32_t> a(64, 8), b(64, 8);
+    EmulatedRegisters<float> c(64, 24);
+    machine.each([&](int t) {
+        for (int r = 0; r < 8; ++r) a.at(t, r) = b.at(t, r) = 0x3C003C00U; // ones
+        for (int r = 0; r < 24; ++r) c.at(t, r) = r < 8 || r >= 16 ? 5.0F : 0.0F;
+    });
+    machine.mma(wmma_gfx11_16x16x16_f16, c, 8, a, 0, b, 0, true);
+    machine.each([&](int t) {
+        for (int r = 0; r < 24; ++r) EXPECT_EQ(c.at(t, r), r < 8 || r >= 16 ? 5.0F : 16.0F);
+    });
+    EXPECT_THROW(machine.mma(wmma_gfx11_16x16x16_f16, c, 8, a, 0, b, 0, true), EmulationError);
+    c.at(63, 7) = c.at(63, 16) = 0.0F;
+    EXPECT_THROW(machine.mma(wmma_gfx11_16x16x16_f16, c, 16, a, 0, b, 0, true), EmulationError)
+        << "one of eight is 0";
+}
+
 TEST(MatrixUnits, RefuseTheInstructionsOfOthers) {
     EmulatedMachine machine({MatrixUnit::cdna2, 64, 64, 16});
     EmulatedRegisters<std::uint32_t> a(64, 8), b(64, 8);

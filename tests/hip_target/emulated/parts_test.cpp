@@ -32,6 +32,7 @@ constexpr SumPlan sum_plan(const KernelConfig& config) {
     const BlockPlan forward = plan_of(config);
     SumPlan plan{forward,     forward.rows, forward.first, forward.query,
                  forward.key, forward.key,  forward.key,   forward.staging};
+    plan.product.from_zero = false;                            // the second adds to the first
     if (plan.staging.async != AsyncCopies::tiles) return plan; // steps share their buffers
     int end = forward.query.image.bytes();
     for (OperandPlan* operand : {&plan.first, &plan.second, &plan.third}) {

@@ -35,6 +35,11 @@ class Machine : public Arithmetic {
 #else
     static constexpr bool adds_products = false; ///< two instructions a pair, with absolute values or without
 #endif
+#if defined(__GFX11__)
+    static constexpr bool begins_products = true;
+#else
+    static constexpr bool begins_products = false; ///< compilers give such a product the constant 0
+#endif
     static constexpr bool adds_pairs = true, ends_buffers = true, packs_quotients = true;
     static constexpr bool pairs_columns = true; ///< bytes of two columns at once where patches are transposed
     static constexpr bool reads_rows_by_offset =
@@ -64,10 +69,10 @@ class Machine : public Arithmetic {
     }
 
     template <int nc, int na, int nb>
-    __attribute__((device, always_inline)) void mma(MatrixInstruction instruction, Registers<float, nc>& c,
-                                                    int c0, const Registers<std::uint32_t, na>& a, int a0,
-                                                    const Registers<std::uint32_t, nb>& b, int b0) const {
-        multiply(instruction, c, c0, a, a0, b, b0);
+    __attribute__((device, always_inline)) void
+    mma(MatrixInstruction instruction, Registers<float, nc>& c, int c0, const Registers<std::uint32_t, na>& a,
+        int a0, const Registers<std::uint32_t, nb>& b, int b0, bool begins = false) const {
+        multiply(instruction, c, c0, a, a0, b, b0, begins);
     }
 
     template <class T, int n>

@@ -75,6 +75,20 @@ inline constexpr int e4m3 = 0, e5m2 = 1, e2m1 = 4;
                                          return __builtin_amdgcn_##builtin(x, y, z, 0, 0, 0);                \
                                      });                                                                     \
         break;
+// A product that begins. Compilers keep its zeros in eight scalar registers, and move them to vector registers in every tile.
+#define FMHA_WMMA_GFX11(name, operand, builtin, text)                                                        \
+    case MatrixInstruction::name:                                                                            \
+        if (begins)                                                                                          \
+            accumulate<operand, 8>(c, c0, a, a0, b, b0, [](operand x, operand y, Vector<float, 8>) {         \
+                Vector<float, 8> product;                                                                    \
+                asm volatile(text " %0, %1, %2, 0" : "=&v"(product) : "v"(x), "v"(y));                       \
+                return product;                                                                              \
+            });                                                                                              \
+        else                                                                                                 \
+            accumulate<operand, 8>(c, c0, a, a0, b, b0, [](operand x, operand y, Vector<float, 8> z) {       \
+                return __builtin_amdgcn_##builtin(x, y, z);                                                  \
+            });                                                                                              \
+        break;
 #define FMHA_WMMA(name, operand, builtin)                                                                    \
     case MatrixInstruction::name:                                                                            \
         accumulate<operand, 8>(c, c0, a, a0, b, b0, [](operand x, operand y, Vector<float, 8> z) {           \
@@ -102,10 +116,11 @@ inline constexpr int e4m3 = 0, e5m2 = 1, e2m1 = 4;
         break;
 
 /// `instruction` is a constant once this is inlined, so that one case is left of the switch. It must be among those that
-/// this architecture has.
+/// this architecture has. `begins`: what C holds is 0.
 template <class C, class A, class B>
 __attribute__((device, always_inline)) inline void multiply(MatrixInstruction instruction, C& c, int c0,
-                                                            const A& a, int a0, const B& b, int b0) {
+                                                            const A& a, int a0, const B& b, int b0,
+                                                            [[maybe_unused]] bool begins) {
     switch (instruction) {
 #if defined(__GFX9__)
         FMHA_MFMA(mfma_32x32x8_f16, Half4, 16, mfma_f32_32x32x8f16)
@@ -134,8 +149,9 @@ __attribute__((device, always_inline)) inline void multiply(MatrixInstruction in
         FMHA_MFMA_SCALE(mfma_scale_16x16x128_fp4, Words4, 4, mfma_scale_f32_16x16x128_f8f6f4, e2m1)
 #endif
 #if defined(__GFX11__)
-        FMHA_WMMA(wmma_gfx11_16x16x16_f16, Half16, wmma_f32_16x16x16_f16_w32)
-        FMHA_WMMA(wmma_gfx11_16x16x16_bf16, Bits16, wmma_f32_16x16x16_bf16_w32)
+        FMHA_WMMA_GFX11(wmma_gfx11_16x16x16_f16, Half16, wmma_f32_16x16x16_f16_w32, "v_wmma_f32_16x16x16_f16")
+        FMHA_WMMA_GFX11(wmma_gfx11_16x16x16_bf16, Bits16, wmma_f32_16x16x16_bf16_w32,
+                        "v_wmma_f32_16x16x16_bf16")
 #endif
 #if defined(__GFX12__)
         FMHA_WMMA(wmma_gfx12_16x16x16_f16, Half8, wmma_f32_16x16x16_f16_w32_gfx12)
@@ -152,5 +168,6 @@ __attribute__((device, always_inline)) inline void multiply(MatrixInstruction in
 #undef FMHA_MFMA_WIDE
 #undef FMHA_MFMA_SCALE
 #undef FMHA_WMMA
+#undef FMHA_WMMA_GFX11
 
 } // namespace fmha::hip_target::amd

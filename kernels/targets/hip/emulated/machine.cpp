@@ -90,6 +90,17 @@ void EmulatedMachine::check_exchange(int lane_mask, int out_count, int in_count)
                              fmt::format("exchange of {} registers into {}", in_count, out_count));
 }
 
+void EmulatedMachine::check_zeros(MatrixInstruction instruction, const EmulatedRegisters<float>& c, int c0) {
+    const int count = model(instruction).row().c_elements;
+    for (int thread = 0; thread < shape_.threads; ++thread)
+        for (int r = c0; r < c0 + count; ++r)
+            if (c.at(thread, r) != 0.0F)
+                throw EmulationError(
+                    Hazard::unknown_operation,
+                    fmt::format("mma that begins with register {} of thread {} at {}; it must be 0", r,
+                                thread, c.at(thread, r)));
+}
+
 void EmulatedMachine::check_load_matrix() const {
     if (shape_.unit != MatrixUnit::nvidia || shape_.wave_size != load_matrix_lanes)
         throw EmulationError(Hazard::unknown_operation, "load_matrix exists on NVIDIA only, in waves of 32");

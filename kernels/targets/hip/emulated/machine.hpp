@@ -35,8 +35,9 @@ class EmulatedMachine {
   public:
     static constexpr bool has_tile_copies = true, has_step_copies = true;
     static constexpr bool has_load_matrix = true, has_transposing_read = true;
-    static constexpr bool adds_pairs = true, adds_products = true, ends_buffers = true,
-                          reads_rows_by_offset = true, packs_quotients = true, pairs_columns = true;
+    static constexpr bool adds_pairs = true, adds_products = true, begins_products = true,
+                          ends_buffers = true, reads_rows_by_offset = true, packs_quotients = true,
+                          pairs_columns = true;
 
     template <class T, int = 0>
     using Registers = EmulatedRegisters<T>;
@@ -64,7 +65,8 @@ class EmulatedMachine {
 
     void mma(MatrixInstruction instruction, EmulatedRegisters<float>& c, int c0,
              const EmulatedRegisters<std::uint32_t>& a, int a0, const EmulatedRegisters<std::uint32_t>& b,
-             int b0) {
+             int b0, bool begins = false) {
+        if (begins) check_zeros(instruction, c, c0);
         multiply(model(instruction), c, c0, a, a0, b, b0);
     }
 
@@ -329,6 +331,8 @@ class EmulatedMachine {
                                const TransposingRead& read, int first,
                                const std::array<std::int64_t, transposing_lanes>& places);
     void check_exchange(int lane_mask, int out_count, int in_count) const;
+    /// Accumulators of a product that begins.
+    void check_zeros(MatrixInstruction instruction, const EmulatedRegisters<float>& c, int c0);
     void check_load_matrix() const;
     void load_matrices(EmulatedRegisters<std::uint32_t>& out, int r0, int first,
                        const std::array<std::int64_t, load_matrix_lanes>& rows, bool transposed);

@@ -56,7 +56,7 @@ class Machine {
     static constexpr bool ends_buffers = false;
     static constexpr bool reads_rows_by_offset =
         true; ///< of a window; an address of 64 bits a row takes more instructions
-    static constexpr bool adds_products = false;
+    static constexpr bool adds_products = false, begins_products = false;
     static constexpr bool packs_quotients = false;
     static constexpr bool pairs_columns = false; ///< its kernels were measured with the other way
     static constexpr bool adds_pairs = false;    ///< two running sums a row are registers that it has not
