@@ -38,7 +38,8 @@ class RowOperations {
         map(tile, [&](float, int, int) { return value; });
     }
 
-    template <class Tile, class F>
+    /// `run` elements after one another, or in the order that a compiler chooses.
+    template <int run = 0, class Tile, class F>
     FMHA_DEVICE void map(Tile& tile, F f) {
         const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
         block_.machine.each([&](int thread) {
@@ -46,13 +47,15 @@ class RowOperations {
             const int row0 = acc.row_of_wave(block_.wave(here)) + acc.row.of_lane(block_.lane(here));
             const int col0 = acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here));
             each_place<Tile::piece>(block_, [&](int at, int, int row, int col) {
+                if constexpr (run > 0)
+                    if (at % run == 0) block_.machine.arithmetic_in_order();
                 tile.x.at(thread, at) = f(tile.x.at(thread, at), row0 + row, col0 + col);
             });
         });
     }
     template <class Tile>
     FMHA_DEVICE void hide(Tile& scores, const kernels::HiddenKeys& hidden) {
-        map(scores, hidden);
+        map<4>(scores, hidden);
     }
     template <class F>
     FMHA_DEVICE void set_rows(Rows& to, F f) {

@@ -366,6 +366,12 @@ class Machine : public Arithmetic {
         __builtin_amdgcn_sched_barrier(0);
     }
 
+    /// Compilers compare all elements of a tile first, and masks of lanes take every scalar register of RDNA.
+    __attribute__((device, always_inline)) static void arithmetic_in_order() {
+#if !defined(__GFX9__)
+        __builtin_amdgcn_sched_barrier(0);
+#endif
+    }
     /// Reads of LDS and products; all else may pass.
     __attribute__((device, always_inline)) static void products_in_order() {
         constexpr int arithmetic = 2, scalars = 4, memory = 16;

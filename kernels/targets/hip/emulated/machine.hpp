@@ -216,6 +216,7 @@ class EmulatedMachine {
     void barrier() { lds_.barrier(); }
     void wave_barrier() { lds_.wave_barrier(); }
     static void in_order() {}
+    static void arithmetic_in_order() {}
     static void products_in_order() {}
     static void reads_first() {}
 

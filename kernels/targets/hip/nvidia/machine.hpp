@@ -251,6 +251,7 @@ class Machine {
     FMHA_DEVICE void wave_barrier() const { __syncwarp(); }
     /// The assembler reads ahead past anything else.
     FMHA_DEVICE void in_order() const { __syncwarp(); }
+    FMHA_DEVICE static void arithmetic_in_order() {}
     FMHA_DEVICE static void products_in_order() {}
     FMHA_DEVICE static void reads_first() {}
 
