@@ -128,6 +128,7 @@ constexpr void plan_right_operands(const KernelConfig& cfg, const ElementTypes& 
         cfg.signature.v_layout == VLayout::column || cfg.signature.kv_layout == KvLayout::vectorized;
     const kernels::Granules granules = kernels::Granules::of(cfg);
     plan.key.whole_lines = granules.hdim_q % tile.k0max == 0;
+    plan.query.whole_lines = plan.key.whole_lines;
     plan.value.whole_lines = !plan.value.stored_by_column && granules.hdim_v % tile.n1 == 0;
 }
 

@@ -47,12 +47,13 @@ FMHA_DEVICE void read_left(const Block& block, int thread, const LeftOperand<Pie
     // When it is read for every product, lanes keep one place, and scalars go from fragment to fragment, each computed at its use.
     const bool streams = block.template piece<Piece>().place == OperandPlace::memory;
     const int first = streams ? block.machine.scalar(units(type, fragment * p.depth)) : 0;
+    const bool shares_depth = p.left_k.of_lane(63) == 0;
     const auto read = [&]<int count>(Words<count>, int w) {
         const int element =
             (streams ? 0 : fragment * p.depth) + p.left_k.at(block.lane(thread), w * 32 / element_bits(type));
         const auto words =
             streams ? left.memory.template read_again<count>(block.machine, thread, {0, first}, line,
-                                                             units(type, element))
+                                                             units(type, element), shares_depth)
                     : left.memory.template read<count>(block.machine, thread, line, units(type, element));
         FMHA_UNROLL
         for (int i = 0; i < count; ++i)
@@ -129,6 +130,7 @@ class KeptOperand {
         const std::int64_t first = storage_units(plan().type, col0);
         const int fragments = consumer().depth_fragments;
         kept.memory = from.window(row0, first, consumer().acc.block_rows);
+        if (plan().place == OperandPlace::memory) kept.memory.whole_lines = plan().whole_lines;
         if constexpr (Block::template may<Piece>(&LeftOperandPlan::place, OperandPlace::lds))
             if (plan().place == OperandPlace::lds)
                 TileCopies<Block, Copies>(block_).copy_lines(

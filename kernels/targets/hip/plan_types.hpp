@@ -169,9 +169,10 @@ enum class OperandPlace : std::uint8_t {
 struct LeftOperandPlan {
     ElementType type = ElementType::fp16;
     OperandPlace place = OperandPlace::registers;
-    std::int16_t words = 1; ///< registers a thread
-    bool parked = false;    ///< they are in the half of a large file that ordinary arithmetic does not use
-    Image image;            ///< OperandPlace::lds
+    std::int16_t words = 1;   ///< registers a thread
+    bool parked = false;      ///< they are in the half of a large file that ordinary arithmetic does not use
+    bool whole_lines = false; ///< OperandPlan::whole_lines
+    Image image;              ///< OperandPlace::lds
 
     FMHA_DEVICE constexpr bool streams() const { return place != OperandPlace::registers; }
 };

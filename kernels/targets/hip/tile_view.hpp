@@ -125,19 +125,20 @@ struct TileView {
 
     /// The same, line and element counted from a corner of the tile, at once only where units of 16 bytes are: narrower ones need no
     /// code of their own. Lines do not overlap there, so that missing elements lie behind the last existing one, or in a line
-    /// behind its elements.
+    /// behind its elements. `shares_element`: all threads ask for the same one, so that scalars say whether it exists.
     template <int count, class Machine>
     FMHA_DEVICE Words<count> read_from(Machine& machine, int thread, const Corner& corner, int line,
-                                       int element) const {
+                                       int element, bool shares_element = false) const {
         if constexpr (Machine::ends_buffers) {
             if (granule >= 16) {
                 Words<count> out;
                 const int width = (elements - corner.element) * element_size, left = lines - corner.line;
                 const int bytes = static_cast<std::int32_t>(line_bytes);
+                const bool exists = whole_lines || element * element_size < width;
                 machine.template global_read<count>(
                     thread, data + corner.line * line_bytes + corner.element * element_size,
-                    below(line) + element * element_size, whole_lines || element * element_size < width,
-                    out.word, bytes_of_lines(left, bytes, width));
+                    below(line) + element * element_size, shares_element || exists, out.word,
+                    shares_element && !exists ? 0 : bytes_of_lines(left, bytes, width));
                 return out;
             }
         }
@@ -147,8 +148,8 @@ struct TileView {
     /// The same in a loop that has no scalars to spare for elements one by one, which go along by one address.
     template <int count, class Machine>
     FMHA_DEVICE Words<count> read_again(Machine& machine, int thread, const Corner& corner, int line,
-                                        int element) const {
-        if (granule >= 16) return read_from<count>(machine, thread, corner, line, element);
+                                        int element, bool shares_element) const {
+        if (granule >= 16) return read_from<count>(machine, thread, corner, line, element, shares_element);
         Words<count> out{};
         gather_along(machine.local(corner.line + line), machine.local(corner.element + element), out);
         return out;
