@@ -44,6 +44,17 @@ class TileMemory {
             const int row_of_lane = block_.wave(here) * plan().wave_rows + acc.row.of_lane(block_.lane(here));
             const int col_of_lane = acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here));
             const auto add_bits = [&](int at, const std::uint32_t* bits) {
+                if constexpr (Block::Machine::adds_products)
+                    if (type == ElementType::bf16 && run % 2 == 0) {
+                        FMHA_UNROLL
+                        for (int i = 0; i < run; i += 2) {
+                            const float biases[2] = {block_.machine.unpack(bits[i], type),
+                                                     block_.machine.unpack(bits[i + 1], type)};
+                            block_.machine.add_products(&scores.x.at(thread, at + i),
+                                                        kernels::Decisions().to_base2(1.0F), biases);
+                        }
+                        return;
+                    }
                 FMHA_UNROLL
                 for (int i = 0; i < run; ++i) {
                     float& x = scores.x.at(thread, at + i);
