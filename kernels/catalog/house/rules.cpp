@@ -37,9 +37,14 @@ bool features_beside_accumulators(const KernelConfig& c) {
     if (c.algorithm.wave.m0 == 3)
         return bias == BiasType::no_bias && !c.signature.has_logits_soft_cap &&
                (c.signature.mask != MaskClass::generic || c.signature.family == KernelFamily::fwd);
-    constexpr int keys_with_bias = 128, keys_of_256_channels = 80;
+    constexpr int keys_with_bias = 128, keys_of_256_channels = 80, channels_at_the_limit = 256;
     if (keys > keys_with_bias) return bias == BiasType::no_bias && !c.signature.has_logits_soft_cap;
-    return keys != keys_of_256_channels || bias != BiasType::alibi;
+    if (bias != BiasType::alibi) return true;
+    // 24 bytes would spill, in group mode none.
+    const bool windows_with_lse = c.signature.family == KernelFamily::fwd &&
+                                  c.signature.mode == Mode::batch && c.signature.has_lse &&
+                                  c.signature.mask == MaskClass::generic;
+    return keys != keys_of_256_channels && !(windows_with_lse && c.signature.hdim_v == channels_at_the_limit);
 }
 
 bool packs_heads(const KernelConfig& c) {
@@ -105,9 +110,8 @@ constexpr std::array own_rules{
          "products of warp groups, 64 rows each, and pipeline ws go together", warp_group_tiles},
     Rule{"H7", "fwd, fwd_pagedkv and batch_prefill on sm_90",
          "pipeline ws: three teams come without bias and soft cap, and over pages without a generic mask, "
-         "tiles of "
-         "more than 128 keys without bias and soft cap, those of 80 keys without ALiBi: their registers do "
-         "not "
+         "tiles of more than 128 keys without bias and soft cap, those of 80 keys without ALiBi, and 256 "
+         "channels in batch mode without ALiBi, a generic mask and an LSE together: their registers do not "
          "do, or their products are serialized",
          features_beside_accumulators},
     Rule{"H8", "fwd, fwd_pagedkv and batch_prefill on sm_90",
