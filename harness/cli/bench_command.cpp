@@ -10,13 +10,13 @@
 #include "harness/cli/bench_choice.hpp"
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/cli/counted.hpp"
 #include "harness/cli/memory_limit.hpp"
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/target_choice.hpp"
 #include "harness/cli/within.hpp"
+#include "harness/results/counted.hpp"
 #include "harness/run/interrupt.hpp"
 
 #include <fmt/ostream.h>

@@ -2,8 +2,8 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cli/build_options.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/cli/counted.hpp"
 #include "harness/cli/kernel_request.hpp"
+#include "harness/results/counted.hpp"
 #include "kernels/generator/write.hpp"
 
 #include <fmt/ostream.h>

@@ -3,10 +3,10 @@
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/case_options.hpp"
-#include "harness/cli/counted.hpp"
 #include "harness/families/family.hpp"
 #include "harness/families/given_inputs.hpp"
 #include "harness/npy/exchange.hpp"
+#include "harness/results/counted.hpp"
 
 #include <fmt/ostream.h>
 

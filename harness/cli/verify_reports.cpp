@@ -4,9 +4,9 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
 #include "harness/cli/attempts.hpp"
-#include "harness/cli/counted.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/paint.hpp"
+#include "harness/results/counted.hpp"
 
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,7 @@
 #include "harness/results/ledger.hpp"
 
 #include "dispatcher/types/visible_text.hpp"
+#include "harness/results/counted.hpp"
 #include "harness/results/first_line.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +10,13 @@
 #include <algorithm>
 
 namespace fmha::harness {
+namespace {
+
+std::string not_run_words(std::int64_t number) {
+    return fmt::format("{} {} not run", number, number == 1 ? "was" : "were");
+}
+
+} // namespace
 
 void Ledger::Group::add(const CaseResult& result) {
     if (++count == 1) example = fmt::format("{}: {}", result.name, first_line(result.message));
@@ -93,7 +101,7 @@ std::vector<std::string> Ledger::complaints() const {
     if (interrupted()) return {"interrupted"};
     if (const auto after = reasons_.find(NotRunReason::after_failure); after != reasons_.end())
         return {
-            fmt::format("ended at the first red case, {} were not run (--fail-fast)", after->second.count)};
+            fmt::format("ended at the first red case, {} (--fail-fast)", not_run_words(after->second.count))};
     if (is_empty() && !failed())
         return {fmt::format("nothing was executed{}",
                             executed() > 0 ? ", apart from what is known to fail"
@@ -101,7 +109,7 @@ std::vector<std::string> Ledger::complaints() const {
                                 ? ", every kernel that was asked for is refused"
                                 : "")};
     if (const auto not_run = within_budget(); not_run > rules_.not_run_budget)
-        return {fmt::format("{} were not run, the budget is {}{}", not_run, rules_.not_run_budget,
+        return {fmt::format("{}, the budget is {}{}", not_run_words(not_run), rules_.not_run_budget,
                             failed() || reasons_.contains(NotRunReason::none)
                                 ? ""
                                 : fmt::format("; if that is as it should be: --not-run-budget {}", not_run))};
@@ -126,9 +134,10 @@ std::vector<std::string> shares_of_devices(std::span<const CaseResult> results,
         const auto is_red = [&](const CaseResult& result) {
             return is_here(result) && !is_green(result.outcome);
         };
-        lines.push_back(fmt::format("device {}: {} results, {} not green", device,
-                                    std::ranges::count_if(results, is_here),
-                                    std::ranges::count_if(results, is_red)));
+        lines.push_back(
+            fmt::format("device {}: {}, {} not green", device,
+                        counted(static_cast<std::size_t>(std::ranges::count_if(results, is_here)), "result"),
+                        std::ranges::count_if(results, is_red)));
     }
     return lines;
 }

@@ -1,7 +1,7 @@
 // Commands on architectures of the user's own, plan, and verify on matrices and sweeps.
 
 #include "dispatcher/system/files.hpp"
-#include "harness/cli/counted.hpp"
+#include "harness/results/counted.hpp"
 #include "kernels/arch/arch.hpp"
 #include "tests/harness/command_support.hpp"
 

@@ -246,7 +246,7 @@ TEST(Waivers, AreBesideTheBudgetForWhatWasNotRun) {
     for (auto* one : {&ledger, &within}) one->add(too_large);
     EXPECT_TRUE(within.green());
     EXPECT_FALSE(ledger.green());
-    EXPECT_THAT(ledger.verdict(), HasSubstr("RED: 1 were not run, the budget is 0"));
+    EXPECT_THAT(ledger.verdict(), HasSubstr("RED: 1 was not run, the budget is 0"));
 }
 
 } // namespace
