@@ -30,6 +30,15 @@ constexpr bool crowds_long_products(const BlockPlan& plan, const Signature& has)
            has.bias == BiasType::elementwise && has.has_dropout;
 }
 
+/// Whether CDNA asks for the biases of a large tile a group ahead. Not those of bf16, which are added by pairs, and not beside micro-scaled
+/// products, unless dropout leaves a SIMD to one wave there anyway: the registers would cost the second wave.
+constexpr bool asks_biases_ahead(const BlockPlan& plan, const Signature& has) {
+    constexpr int large = 64;
+    const bool crowded = plan.first.scale_block != 0 && !has.has_dropout;
+    return is_cdna(plan.unit) && plan.first.acc.registers >= large && has.data_type != DataType::bf16 &&
+           !crowded;
+}
+
 /// Decides whether threads keep their places in copies, by the registers that are taken. RDNA, where LDS has room for fewer waves than
 /// registers have, keeps them while there are registers: caches, values by column, soft-caps and, beside padded head dimensions on RDNA 4,
 /// biases need some themselves. On CDNA they must not cost a SIMD the third wave, nor the second. Where RDNA 3 does not keep them for a cache,

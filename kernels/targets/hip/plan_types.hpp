@@ -79,6 +79,7 @@ struct RowPlan {
     bool second_row_first = false;
     /// No register is left to keep a number over the loop over keys that can be computed again.
     bool computes_again = false;
+    bool biases_ahead = false; ///< biases of a tile are asked for a group before they are added
     bool several_heads = false; ///< rows of a lane may be of several heads (kernels::HeadRows)
 };
 

@@ -39,51 +39,65 @@ class TileMemory {
         const ElementType type = acc.loaded;
         const TileView from = LineView::of(bias, type).window(row0, key0, plan().block_rows);
         const int run = acc.run;
+        // Beside products of 8 bits pairs cost 22 instructions a tile more (gfx942, 128x128).
+        const bool by_pairs = Block::Machine::adds_products &&
+                              block_.cfg().signature.data_type == DataType::bf16 &&
+                              type == ElementType::bf16 && run % 2 == 0;
+        const bool settles = settles_sums(acc, by_pairs);
         block_.machine.each([&](int thread) {
             const int here = block_.machine.local_thread(thread);
             const int row_of_lane = block_.wave(here) * plan().wave_rows + acc.row.of_lane(block_.lane(here));
             const int col_of_lane = acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here));
             const auto add_bits = [&](int at, const std::uint32_t* bits) {
-                // Beside products of 8 bits pairs cost 22 instructions a tile more (gfx942, 128x128).
+                const auto settle = [&](float& x) {
+                    if (settles) x = block_.machine.settled(x);
+                };
                 if constexpr (Block::Machine::adds_products)
-                    if (block_.cfg().signature.data_type == DataType::bf16 && type == ElementType::bf16 &&
-                        run % 2 == 0) {
+                    if (by_pairs) {
                         FMHA_UNROLL
                         for (int i = 0; i < run; i += 2) {
                             const float biases[2] = {block_.machine.unpack(bits[i], type),
                                                      block_.machine.unpack(bits[i + 1], type)};
-                            block_.machine.add_products(&scores.x.at(thread, at + i),
-                                                        kernels::Decisions().to_base2(1.0F), biases);
+                            float* const pair = &scores.x.at(thread, at + i);
+                            block_.machine.add_products(pair, kernels::Decisions().to_base2(1.0F), biases);
+                            settle(pair[0]);
+                            settle(pair[1]);
                         }
                         return;
                     }
                 FMHA_UNROLL
                 for (int i = 0; i < run; ++i) {
                     float& x = scores.x.at(thread, at + i);
-                    x = block_.machine.settled(
-                        x + kernels::Decisions().to_base2(block_.machine.unpack(bits[i], type)));
+                    x += kernels::Decisions().to_base2(block_.machine.unpack(bits[i], type));
+                    settle(x);
                 }
+            };
+            const auto read = [&](int row, int col, bool at_once, std::uint32_t* bits) {
+                from.elements_at(block_.machine, thread, row_of_lane + row, col_of_lane + col, run, at_once,
+                                 bits);
             };
             const auto add = [&](int at, int row, int col, bool at_once) {
                 std::uint32_t bits[8];
-                from.elements_at(block_.machine, thread, row_of_lane + row, col_of_lane + col, run, at_once,
-                                 bits);
+                read(row, col, at_once, bits);
                 add_bits(at, bits);
             };
             const bool at_once = from.reads_at_once(run);
             if constexpr (Block::Machine::ends_buffers) {
-                const auto read = [&](int row, int col, std::uint32_t* bits) {
-                    from.elements_of_lines(block_.machine, thread, row_of_lane + row, col_of_lane + col, run,
-                                           bits);
+                // Biases are added where both ways of reading them have met: compilers copied the sums of each way.
+                const auto read_group = [&](int count, const int* rows, const int* cols,
+                                            std::uint32_t* bits) {
+                    if (at_once) {
+                        block_.machine.in_order();
+                        FMHA_UNROLL
+                        for (int i = 0; i < count; i += run)
+                            from.elements_of_lines(block_.machine, thread, row_of_lane + rows[i],
+                                                   col_of_lane + cols[i], run, bits + i);
+                    } else {
+                        FMHA_UNROLL
+                        for (int i = 0; i < count; i += run) read(rows[i], cols[i], false, bits + i);
+                    }
                 };
-                // Biases of 8 and 32 bits on CDNA, beside which registers are left.
-                if (!Block::Machine::has_step_copies || element_bits(type) == 16)
-                    add_by_groups<Tile::piece>(at_once, read, add_bits, add);
-                else if (at_once)
-                    add_a_group_behind<Tile::piece>(read, add_bits);
-                else
-                    each_place<Tile::piece>(
-                        block_, [&](int at, int, int row, int col) { add(at, row, col, false); }, run);
+                add_by_groups<Tile::piece>(read_group, add_bits);
             } else if (at_once) {
                 // Asked once, because between branches no two reads would be under way together; and sums that are settled
                 // in their branch do not wait for the end of both, with a whole tile of biases in registers.
@@ -221,42 +235,22 @@ class TileMemory {
     /// Else all rows of a lane are of one head.
     static constexpr bool several_heads = Block::template may<Piece>(&RowPlan::several_heads);
 
-    /// Adds biases by groups of reads that are under way together; settled sums keep their order, and a read behind one would wait for it, so
-    /// that all of a group are read first. Whether they are read `at_once` is asked for every group. Asked once, the scores of one branch would
-    /// live on through the other, which has loops by lane: compilers put such branches one behind the other.
-    template <auto Of, class Read, class AddBits, class Add>
-    FMHA_DEVICE void add_by_groups(bool at_once, const Read& read, const AddBits& add_bits, const Add& add) {
-        const AccumulatorPlan& acc = layout_of<Of>(block_);
-        const int run = acc.run;
-        int rows[reads_under_way] = {}, cols[reads_under_way] = {};
-        each_place<Of>(
-            block_,
-            [&](int at, int, int row, int col) {
-                const int last = at % reads_under_way, first = at - last;
-                rows[last] = row;
-                cols[last] = col;
-                if (last + run < reads_under_way && at + run < acc.registers) return;
-                if (at_once) {
-                    std::uint32_t bits[reads_under_way];
-                    block_.machine.in_order();
-                    FMHA_UNROLL
-                    for (int i = 0; i <= last; i += run) read(rows[i], cols[i], bits + i);
-                    FMHA_UNROLL
-                    for (int i = 0; i <= last; i += run) add_bits(first + i, bits + i);
-                } else {
-                    FMHA_UNROLL
-                    for (int i = 0; i <= last; i += run) add(first + i, rows[i], cols[i], false);
-                }
-            },
-            run);
+    /// Whether sums with biases are settled one by one, which keeps their order, and so registers. Not those of fp16 on RDNA, whose additions
+    /// take a bias as it is stored and gain by another order, nor pairs of large tiles, whose reads are asked for sooner without.
+    FMHA_DEVICE static bool settles_sums(const AccumulatorPlan& acc, bool by_pairs) {
+        constexpr bool is_rdna = Block::Machine::ends_buffers && !Block::Machine::adds_products;
+        if (by_pairs) return acc.registers <= 2 * reads_under_way;
+        return !is_rdna || acc.loaded != ElementType::fp16;
     }
 
-    /// Adds the biases of a group once those of the next group were asked for.
-    template <auto Of, class Read, class AddBits>
-    FMHA_DEVICE void add_a_group_behind(const Read& read, const AddBits& add_bits) {
+    /// Adds biases by groups of reads that are under way together, each before or behind the reads of the next group (RowPlan::biases_ahead).
+    template <auto Of, class ReadGroup, class AddBits>
+    FMHA_DEVICE void add_by_groups(const ReadGroup& read_group, const AddBits& add_bits) {
         const AccumulatorPlan& acc = layout_of<Of>(block_);
         const int run = acc.run;
         constexpr int two_groups = 2 * reads_under_way;
+        const bool ahead = plan().biases_ahead;
+        int rows[reads_under_way] = {}, cols[reads_under_way] = {};
         std::uint32_t bits[two_groups];
         const auto add_group = [&](int group) {
             FMHA_UNROLL
@@ -266,14 +260,18 @@ class TileMemory {
         each_place<Of>(
             block_,
             [&](int at, int, int row, int col) {
-                const int first = at % reads_under_way;
-                if (first == 0) block_.machine.in_order();
-                read(row, col, bits + at % two_groups);
-                if (first + run < reads_under_way && at + run < acc.registers) return;
-                if (at >= reads_under_way) add_group(at - first - reads_under_way);
+                const int last = at % reads_under_way, first = at - last;
+                rows[last] = row;
+                cols[last] = col;
+                if (last + run < reads_under_way && at + run < acc.registers) return;
+                read_group(last + run, rows, cols, bits + first % two_groups);
+                if (!ahead)
+                    add_group(first);
+                else if (first > 0)
+                    add_group(first - reads_under_way);
             },
             run);
-        add_group((acc.registers - 1) / reads_under_way * reads_under_way);
+        if (ahead) add_group((acc.registers - 1) / reads_under_way * reads_under_way);
     }
 
     FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
