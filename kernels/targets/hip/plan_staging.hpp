@@ -39,10 +39,25 @@ constexpr bool asks_biases_ahead(const BlockPlan& plan, const Signature& has) {
            !crowded;
 }
 
+/// RowPlan::stores_anew. On RDNA where 256 channels leave no register: with fewer, other registers let it issue fewer instructions in pairs.
+constexpr bool stores_anew(const BlockPlan& plan) {
+    constexpr int wide_output = 128;
+    return is_cdna(plan.unit) || (is_rdna(plan.unit) && plan.second.acc.registers >= wide_output);
+}
+
+/// Whether kernels of 256 channels and padded head dimensions on RDNA 4 have no register left: with ALiBi, and with random bytes and biases
+/// beside a generic mask where values are stored by column. They would have scratch.
+constexpr bool crowds_rdna4(const BlockPlan& plan, const Signature& has) {
+    const bool adds_all = plan.value.stored_by_column && has.bias == BiasType::elementwise &&
+                          has.has_dropout && has.mask == MaskClass::generic;
+    return plan.unit == MatrixUnit::rdna4 && !plan.key.whole_lines &&
+           (has.bias == BiasType::alibi || adds_all);
+}
+
 /// Decides whether threads keep their places in copies, by the registers that are taken. RDNA, where LDS has room for fewer waves than
-/// registers have, keeps them while there are registers: caches, values by column, soft-caps and, beside padded head dimensions on RDNA 4,
-/// biases need some themselves. On CDNA they must not cost a SIMD the third wave, nor the second. Where RDNA 3 does not keep them for a cache,
-/// with a bias, it keeps nothing else that can be computed again: such kernels of 256 channels had scratch.
+/// registers have, keeps them while there are registers: caches need some themselves. On CDNA they must not cost a SIMD the third wave, nor
+/// the second. Where RDNA 3 does not keep them for a cache, with a bias, it keeps nothing else that can be computed again: such kernels of 256
+/// channels had scratch.
 constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     if (plan.unit == MatrixUnit::nvidia) return;
     const bool rdna = is_rdna(plan.unit);
@@ -50,9 +65,7 @@ constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     const bool costs_third = taken > 96 && taken <= 128, costs_second = taken > 160 && taken <= 200;
     const Signature& has = cfg.signature;
     const bool in_cache = !api_traits_of(has.family).contiguous();
-    const bool has_bias = has.bias == BiasType::elementwise || (has.bias == BiasType::alibi && has.has_lse);
-    const bool needs_more = in_cache || has.has_logits_soft_cap || plan.value.stored_by_column ||
-                            (plan.unit == MatrixUnit::rdna4 && has_bias && !plan.key.whole_lines);
+    const bool needs_more = in_cache || crowds_rdna4(plan, has);
     // Those of linear pages of batch prefill have them where a SIMD has registers for a third wave without.
     const bool costs_other =
         (wants_second_block(plan, cfg) && !plan.staging.gathers) || crowds_long_products(plan, cfg.signature);
@@ -115,7 +128,8 @@ constexpr bool keeps_keys_alone(const BlockPlan& plan, const Signature& has, int
     constexpr int most = 176;
     const bool crowded =
         !api_traits_of(has.family).contiguous() ||
-        (plan.unit == MatrixUnit::rdna4 && (has.bias == BiasType::elementwise || has.has_dropout));
+        (plan.unit == MatrixUnit::rdna4 && (has.bias == BiasType::elementwise || has.has_dropout)) ||
+        crowds_rdna4(plan, has);
     return is_rdna(plan.unit) && !crowded && 0 < keys && keys < values && kept + keys <= most &&
            kept + values > read_ahead_limit(plan.unit);
 }

@@ -80,6 +80,8 @@ struct RowPlan {
     /// No register is left to keep a number over the loop over keys that can be computed again.
     bool computes_again = false;
     bool biases_ahead = false; ///< biases of a tile are asked for a group before they are added
+    /// Threads that store find their places there: compilers would keep what follows from a thread's number through the loop over keys.
+    bool stores_anew = false;
     bool several_heads = false; ///< rows of a lane may be of several heads (kernels::HeadRows)
 };
 

@@ -164,6 +164,7 @@ class TileMemory {
             return;
         }
         block_.machine.each([&](int thread) {
+            thread = behind_loops(thread);
             const int row0_of_lane =
                 acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
             const int row1 = to.heads.row(row0_of_lane);
@@ -211,6 +212,7 @@ class TileMemory {
     FMHA_DEVICE void store(const kernels::Matrix& matrix, RowValues<Registers>& values, std::int64_t row0) {
         const LineView to = LineView::of(matrix, ElementType::fp32);
         block_.machine.each([&](int thread) {
+            thread = behind_loops(thread);
             if ((block_.lane(thread) & plan().sharing_lanes) != 0) return;
             if (plan().wave_rows == 0 && block_.wave(thread) != 0) return;
             FMHA_UNROLL
@@ -234,6 +236,11 @@ class TileMemory {
 
     /// Else all rows of a lane are of one head.
     static constexpr bool several_heads = Block::template may<Piece>(&RowPlan::several_heads);
+
+    /// The number of a thread that stores, behind the loops.
+    FMHA_DEVICE int behind_loops(int thread) const {
+        return plan().stores_anew ? block_.machine.local_thread(thread) : thread;
+    }
 
     /// Whether sums with biases are settled one by one, which keeps their order, and so registers. Not those of fp16 on RDNA, whose additions
     /// take a bias as it is stored and gain by another order, nor pairs of large tiles, whose reads are asked for sooner without.
