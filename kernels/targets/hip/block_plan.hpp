@@ -241,7 +241,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
         problem != PlanProblem::none)
         return refused<BlockPlan>(problem);
     plan.rows.biases_ahead = planning::asks_biases_ahead(plan, cfg.signature);
-    plan.rows.stores_anew = planning::stores_anew(plan);
+    plan.rows.stores_anew = planning::stores_anew(plan, cfg.signature);
     plan.rows.sums_in_parts = planning::keeps_parts(plan.unit, output, cfg.signature.has_dropout);
     plan.weights.slack = planning::slack_of(plan.unit, types.p, output);
     planning::plan_query_and_memory(cfg, types, row_tiles, plan);

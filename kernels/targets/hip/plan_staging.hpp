@@ -39,10 +39,12 @@ constexpr bool asks_biases_ahead(const BlockPlan& plan, const Signature& has) {
            !crowded;
 }
 
-/// RowPlan::stores_anew. On RDNA where 256 channels leave no register: with fewer, other registers let it issue fewer instructions in pairs.
-constexpr bool stores_anew(const BlockPlan& plan) {
+/// RowPlan::stores_anew: where registers are short, on CDNA beside an elementwise bias and on RDNA with 256 channels. With fewer channels other
+/// registers let RDNA issue fewer instructions in pairs.
+constexpr bool stores_anew(const BlockPlan& plan, const Signature& has) {
     constexpr int wide_output = 128;
-    return is_cdna(plan.unit) || (is_rdna(plan.unit) && plan.second.acc.registers >= wide_output);
+    return is_cdna(plan.unit) ? has.bias == BiasType::elementwise
+                              : is_rdna(plan.unit) && plan.second.acc.registers >= wide_output;
 }
 
 /// Whether kernels of 256 channels and padded head dimensions on RDNA 4 have no register left: with ALiBi, and with random bytes and biases
