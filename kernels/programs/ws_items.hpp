@@ -104,8 +104,7 @@ struct WsGrid {
     }
 
     /// Whether the first tiles may come last in kernels of such arguments: only generic masks have windows. Over pages there is no register for
-    /// it (128 channels, ALiBi and LSE would spill 40 bytes), and kernels with ALiBi stand at their limit: with 256 channels, bf16 and LSE one
-    /// spills 24 bytes as it is and would spill 28.
+    /// it (128 channels, ALiBi and LSE would spill 40 bytes), and beside ALiBi none to spare.
     template <class Args>
     static constexpr bool reorders(const Signature& kernel) {
         return kernel.mask == MaskClass::generic && kernel.bias != BiasType::alibi &&
