@@ -26,6 +26,7 @@ struct Progress {
     PlannedUnit unit;
     State state = State::wanted;
     std::int64_t compile_ms = 0;
+    bool left_nothing = false; ///< its command ended with 0 and wrote no object
 };
 
 class Build {
@@ -166,6 +167,9 @@ class Build {
                 result_.compiled += p.unit.unit.kernels.size();
                 counted_.insert(p.unit.object);
                 keep(p);
+            } else if (!ran.interrupted && ran.exit_code == 0) {
+                p.state = State::failed;
+                p.left_nothing = true; // of a launcher, for instance
             }
         }
         if (ran.exit_code != 0 && failures == 0 && !ran.interrupted)
@@ -230,7 +234,9 @@ class Build {
                 {kernel.name, kernel.config,
                  p.state == State::failed ? "it did not compile" : "the build was interrupted before it"});
         if (p.state != State::failed) return;
-        const std::string errors = system::read_file(file(p.unit.log()));
+        std::string errors;
+        if (fs::exists(file(p.unit.log()))) errors = system::read_file(file(p.unit.log()));
+        if (p.left_nothing) errors += "the command ended with 0 and wrote no object\n";
         for (const NamedKernel& kernel : p.unit.unit.kernels)
             result_.failed.push_back({kernel, command_line(p.unit, tools_), errors});
     }

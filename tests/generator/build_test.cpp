@@ -212,6 +212,19 @@ TEST(Build, FailingKernelsAreNamedAndTheOthersAreThere) {
     EXPECT_EQ(build(selection, fake.tools(selection), options).compiled, 1U) << "only what was missing";
 }
 
+TEST(Build, ACommandThatLeavesNoObjectHasFailed) {
+    const FakeCompiler fake;
+    fake.lose("hdim_q = 256");
+    const Selection selection = eight();
+    const auto result = build(selection, fake.tools(selection), fake.options("out"));
+    ASSERT_THAT(result.failed, SizeIs(1));
+    EXPECT_EQ(result.failed.front().kernel, selection.kernels[3]);
+    EXPECT_THAT(result.failed.front().errors, HasSubstr("ended with 0 and wrote no object"));
+    ASSERT_THAT(result.manifest.missing, SizeIs(1));
+    EXPECT_EQ(result.manifest.missing.front().reason, "it did not compile");
+    EXPECT_EQ(result.compiled, 7U);
+}
+
 TEST(Build, AnInterruptedOneIsContinued) {
     for (const bool cached : {true, false}) {
         const FakeCompiler fake;

@@ -36,6 +36,10 @@ void FakeCompiler::refuse(const std::string& text) const {
     system::write_file(folder("bin/refuse"), text + "\n");
 }
 
+void FakeCompiler::lose(const std::string& text) const {
+    system::write_file(folder("bin/vanish"), text + "\n");
+}
+
 void FakeCompiler::be_slow() const {
     system::write_file(folder("bin/slow"), "0.3");
 }

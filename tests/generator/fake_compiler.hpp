@@ -24,6 +24,8 @@ class FakeCompiler {
 
     /// Sources that contain `text` do not compile.
     void refuse(const std::string& text) const;
+    /// Of sources that contain `text` no object is left, and nothing is said.
+    void lose(const std::string& text) const;
     void be_slow() const;
     void be_fast() const;
     /// The disassembler beside it is this line of a shell.

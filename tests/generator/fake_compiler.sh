@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stands for clang: copies its source to its object and notes the source in "compiled" beside it. Files beside it make it another one: in "slow" stand
-# the seconds that it waits between two parts of an object, in "refuse" a text that no source may contain, in "say" what it says about each; with "touch" it changes a header each time.
+# the seconds that it waits between two parts of an object, in "refuse" a text that no source may contain, in "say" what it says about each, in "vanish" what sources of which no object is left contain; with "touch" it changes a header each time.
 here=$(dirname "$0")
 case "$*" in
 -v) echo 'clang version 99.1.0 (fake)' >&2; exit 0 ;;
@@ -23,6 +23,7 @@ if [ -f "$here/refuse" ] && grep -q -f "$here/refuse" "$source"; then
     echo "and a second line" >&2
     exit 1
 fi
+if [ -f "$here/vanish" ] && grep -q -f "$here/vanish" "$source"; then exit 0; fi
 if [ -f "$here/slow" ]; then
     head -c 100 "$source" >"$object"
     sleep "$(cat "$here/slow")"
