@@ -113,9 +113,11 @@ class FuzzCommand final : public Command {
     }
 
     std::vector<Case> plain_cases() const {
+        std::optional<ApiFamily> chosen;
+        if (!family_.empty()) chosen = parse_option<ApiFamily>("--family", family_);
         std::vector<Case> plain;
         for (const auto& [family, name] : EnumTable<ApiFamily>::names)
-            if (family_.empty() || name == family_) plain.push_back(harness::plain_case(family, run_.root()));
+            if (!chosen || family == *chosen) plain.push_back(harness::plain_case(family, run_.root()));
         return plain;
     }
 
@@ -138,7 +140,7 @@ class FuzzCommand final : public Command {
                                                         std::chrono::seconds(1));
         options.most = static_cast<std::size_t>(count_);
         options.patience =
-            std::chrono::milliseconds(static_cast<std::int64_t>(std::llround(minutes_ * 60'000.0)));
+            std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(minutes_ * 60'000.0)));
         options.timeout = run_.timeout();
         options.jobs = jobs;
         options.of_case = run_.of_case(target, jobs);

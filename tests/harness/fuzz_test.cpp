@@ -201,6 +201,13 @@ TEST(FuzzCommand, RefusesARunWithoutAnEnd) {
     EXPECT_EQ(ran.code, 2);
     EXPECT_THAT(ran.err, HasSubstr("--minutes 0 needs --count"));
     EXPECT_EQ(cli::test::run({"fuzz", "--family", "backward"}).code, 2);
+    // Another name of a family is as good, and less than a millisecond is no run without an end.
+    for (const char* family : {"splitkv", "fwd_splitkv"})
+        EXPECT_NE(cli::test::run({"fuzz", "--cases-root", FMHA_CASES_DIR, "--family", family, "--minutes",
+                                  "0.000001", "--jobs", "1"})
+                      .code,
+                  2)
+            << family;
     EXPECT_EQ(cli::test::run({"fuzz", "--jobs", "0"}).code, 2);
 }
 
