@@ -167,7 +167,7 @@ class Build {
                 result_.compiled += p.unit.unit.kernels.size();
                 counted_.insert(p.unit.object);
                 keep(p);
-            } else if (!ran.interrupted && ran.exit_code == 0) {
+            } else if (!ran.interrupted) {
                 p.state = State::failed;
                 p.left_nothing = true; // of a launcher, for instance
             }

@@ -225,6 +225,26 @@ TEST(Build, ACommandThatLeavesNoObjectHasFailed) {
     EXPECT_EQ(result.compiled, 7U);
 }
 
+TEST(Build, ACommandThatLeavesNoObjectHasFailedBesideOthersThatFail) {
+    const FakeCompiler fake;
+    fake.lose("hdim_q = 256");
+    const Selection selection = eight();
+    fake.refuse("hdim_q = " + std::to_string(selection.kernels[0].config.signature.hdim_q));
+    auto options = fake.options("out");
+    for (const std::size_t per_file : {std::size_t{1}, std::size_t{4}}) {
+        options.per_file = per_file;
+        const auto result = build(selection, fake.tools(selection), options);
+        ASSERT_FALSE(result.failed.empty()) << per_file;
+        const auto left_nothing = std::ranges::count_if(result.failed, [](const FailedKernel& failed) {
+            return failed.errors.find("wrote no object") != std::string::npos;
+        });
+        EXPECT_EQ(left_nothing, 1) << per_file;
+        EXPECT_GT(std::ssize(result.failed), left_nothing) << per_file;
+        for (const auto& missing : result.manifest.missing)
+            EXPECT_EQ(missing.reason, "it did not compile") << per_file;
+    }
+}
+
 TEST(Build, AnInterruptedOneIsContinued) {
     for (const bool cached : {true, false}) {
         const FakeCompiler fake;

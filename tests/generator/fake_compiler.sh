@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stands for clang: copies its source to its object and notes the source in "compiled" beside it. Files beside it make it another one: in "slow" stand
-# the seconds that it waits between two parts of an object, in "refuse" a text that no source may contain, in "say" what it says about each, in "vanish" what sources of which no object is left contain; with "touch" it changes a header each time.
+# the seconds that it waits between two parts of an object, in "refuse" a text that no source may contain, in "say" what it says about each, in "vanish" a text whose sources leave no object; with "touch" it changes a header each time.
 here=$(dirname "$0")
 case "$*" in
 -v) echo 'clang version 99.1.0 (fake)' >&2; exit 0 ;;
