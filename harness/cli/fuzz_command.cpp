@@ -109,12 +109,17 @@ class FuzzCommand final : public Command {
             throw InputError("--minutes 0 needs --count: the run would have no end");
         require_within("--jobs", jobs_, 1, 1024);
         run_.check();
-        if (!family_.empty()) static_cast<void>(parse_option<ApiFamily>("--family", family_));
+        static_cast<void>(chosen_family());
+    }
+
+    /// None: problems of all families.
+    std::optional<ApiFamily> chosen_family() const {
+        if (family_.empty()) return std::nullopt;
+        return parse_option<ApiFamily>("--family", family_);
     }
 
     std::vector<Case> plain_cases() const {
-        std::optional<ApiFamily> chosen;
-        if (!family_.empty()) chosen = parse_option<ApiFamily>("--family", family_);
+        const std::optional<ApiFamily> chosen = chosen_family();
         std::vector<Case> plain;
         for (const auto& [family, name] : EnumTable<ApiFamily>::names)
             if (!chosen || family == *chosen) plain.push_back(harness::plain_case(family, run_.root()));
