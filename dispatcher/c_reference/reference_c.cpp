@@ -103,6 +103,23 @@ void write(std::span<const double> values, std::span<const std::int64_t> lines, 
         std::ranges::copy(values.subspan(n * cols, cols), out + lines[n] * width);
 }
 
+/// dBias, whose lines have room for the keys of the longest entry, with rows or without; each has the keys of its own.
+void write_dbias(const BwdArgs& args, const reference::GradientTable& dbias,
+                 const std::vector<reference::RowId>& rows, std::span<const std::int64_t> lines,
+                 double* out) {
+    if (out == nullptr) return;
+    const FwdArgs lengths = reference::forward_part(args);
+    std::int64_t width = args.shape.mode == Mode::batch ? args.shape.seqlen_k : 0;
+    for (std::int64_t b = 0; b < args.shape.batch; ++b)
+        width = std::max(width, reference::entry_lengths(lengths, b).seqlen_k);
+    const std::span<const double> values = dbias.value;
+    for (std::size_t n = 0; n < lines.size(); ++n) {
+        const auto keys = static_cast<std::size_t>(reference::entry_lengths(lengths, rows[n].b).seqlen_k);
+        std::ranges::copy(values.subspan(n * static_cast<std::size_t>(dbias.cols), keys),
+                          out + lines[n] * width);
+    }
+}
+
 } // namespace
 
 extern "C" {
@@ -178,8 +195,7 @@ fmha_status fmha_reference_gradients(const char* arch, const fmha_bwd_args* args
             lines_of(request.keys, &reference::KeyId::j, shape.mode, key_heads, shape.seqlen_k);
         write(result.dq.value, row_lines, out->dq, result.dq.cols);
         write(result.d.value, row_lines, out->d, result.d.cols);
-        write(result.dbias.value, row_lines, out->dbias,
-              shape.mode == Mode::batch ? shape.seqlen_k : result.dbias.cols);
+        write_dbias(*backward, result.dbias, request.rows, row_lines, out->dbias);
         write(result.dk.value, key_lines, out->dk, result.dk.cols);
         write(result.dv.value, key_lines, out->dv, result.dv.cols);
         if (out->d_sink != nullptr) std::ranges::copy(result.d_sink.value, out->d_sink);

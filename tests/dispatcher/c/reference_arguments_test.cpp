@@ -58,6 +58,29 @@ TEST_F(CallArguments, TheReferenceMissesWhatItReads) {
     EXPECT_EQ(of_reference(backward, out), "OK");
 }
 
+// An entry may have keys and no row. Its keys count, and what lies behind the keys of another entry is the caller's (W-9).
+TEST_F(CallArguments, TheReferenceStoresDbiasAtThePitchOfTheLongestEntry) {
+    mode = FMHA_GROUP;
+    starts_q = {0, 2, 2};
+    starts_k = {0, 1, 6};
+    fmha_bwd_args args = gradients();
+    args.shape.max_seqlen_k = 5;
+    args.score.scale_s = 1.0F;
+    std::vector<std::uint16_t> bias(2 * heads * 5);
+    args.score.bias_type = FMHA_ELEMENTWISE;
+    args.bias = {bias.data(), 0, 5, heads * 5, 1};
+    fmha_reference_gradients_out out{};
+    out.size = sizeof out;
+    out.version = FMHA_ABI_VERSION;
+    constexpr double untouched = 7.0;
+    std::vector<double> dbias(2 * heads * 5 + 1, untouched);
+    out.dbias = dbias.data();
+    ASSERT_EQ(of_reference(args, out), "OK");
+    // A softmax over one key has no gradient but the difference of dP and D.
+    for (std::size_t n = 0; n < dbias.size(); ++n)
+        EXPECT_EQ(dbias[n] == untouched, n % 5 != 0 || n == 2 * heads * 5) << n;
+}
+
 TEST_F(CallArguments, TheReferenceKnowsNoOtherArchitectures) {
     const auto args = arguments<fmha_fwd_args>(FMHA_FWD);
     std::array<char, 256> error{};
