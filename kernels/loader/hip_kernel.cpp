@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <vector>
 
 namespace fmha::loader {
@@ -93,9 +92,6 @@ void HipKernel::launch(const Invocation& invocation, Stream stream) const {
     targets::with_launch(config_, invocation, in_memory, [&]<class Program>(Program, const auto& args) {
         const std::int64_t blocks = typename Program::Grid(config_, args).size();
         if (blocks == 0) return;
-        if (blocks > std::numeric_limits<std::int32_t>::max())
-            throw UnsupportedInvocation(fmt::format("the launch needs {} blocks; allowed: at most {}", blocks,
-                                                    std::numeric_limits<std::int32_t>::max()));
         LaunchShape shape = shape_;
         shape.blocks = static_cast<std::uint32_t>(blocks);
         if constexpr (kernels::HasTeams<typename Program::Args>)

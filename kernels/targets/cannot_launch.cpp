@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -52,6 +53,12 @@ std::optional<std::string> wrong_tensors(std::initializer_list<TypedTensor> tens
         if (auto reason = wrong_strides(name, view)) return reason;
     }
     return std::nullopt;
+}
+
+std::optional<std::string> too_many_blocks(std::int64_t blocks) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    if (blocks <= most) return std::nullopt;
+    return fmt::format("the launch needs {} blocks; allowed: at most {}", blocks, most);
 }
 
 std::optional<std::string> wrong_shape(const KernelConfig& config, const Shape& shape) {
@@ -317,10 +324,10 @@ std::optional<std::string> cannot_differentiate(const KernelConfig& config, cons
     if (!reason && args.dbias.present()) reason = wrong_tensors({{"dbias", args.dbias, types.bias}});
     if (!reason) reason = wrong_mask(config, args.mask);
     if (!reason) reason = wrong_dropout(config, args.dropout);
-    if (!reason && args.randval.present() != (s.is_store_randval && args.dropout.p_drop > 0.0F))
-        reason = fmt::format("randval is {}, the kernel {} random bytes from memory",
-                             args.randval.present() ? "given" : "absent",
-                             s.is_store_randval ? "takes" : "does not take");
+    if (!reason && args.randval.present() && !(s.is_store_randval && args.dropout.p_drop > 0.0F))
+        reason =
+            fmt::format("randval is given, but {}",
+                        s.is_store_randval ? "p_drop is 0" : "the kernel takes no random bytes from memory");
     if (!reason && args.randval.present())
         reason = wrong_tensors({{"randval", args.randval, ElementType::uint8}});
     if (reason || config.algorithm.max_seq_len_q == 0) return reason ? reason : wrong_workspace(config, args);

@@ -19,6 +19,9 @@ struct TypedTensor {
     ElementType type;
 };
 
+/// Why a launch cannot have so many blocks: a runtime's grid ends there, and programs number their blocks in 32 bits.
+std::optional<std::string> too_many_blocks(std::int64_t blocks);
+
 // Why a kernel of `config` cannot be launched with a part of its arguments, one sentence; nullopt when it can.
 std::optional<std::string> wrong_tensors(std::initializer_list<TypedTensor> tensors);
 std::optional<std::string> wrong_shape(const KernelConfig& config, const Shape& shape);

@@ -2,11 +2,13 @@
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/kernel_instance.hpp"
+#include "dispatcher/types/mask_args.hpp"
 #include "kernels/targets/cannot_launch.hpp"
 #include "kernels/targets/null_tensors.hpp"
 #include "kernels/targets/with_program.hpp"
 
 #include <string>
+#include <utility>
 
 namespace fmha::targets {
 
@@ -84,11 +86,17 @@ std::optional<std::string> null_input(const Args& args, AskElements elements) {
     const bool has_bias = args.score.bias_type == BiasType::elementwise;
     if (!reason && has_bias && args.bias.data == nullptr && cached_elements(args, elements).keys)
         reason = null_tensor({{"bias", args.bias, &Elements::queries}}, ask);
-    if (reason || args.quant.qscale == QScale::no_scale) return reason;
-    return null_tensor({{"q_descale", args.quant.q_descale, &Elements::scalars},
-                        {"k_descale", args.quant.k_descale, &Elements::scalars},
-                        {"v_descale", args.quant.v_descale, &Elements::scalars}},
-                       ask);
+    const QScale scale = args.quant.qscale;
+    if (reason || scale == QScale::no_scale) return reason;
+    // Those of rows and of pages have elements where there are rows and pages (15.5).
+    const bool by_row = scale == QScale::per_token_head, of_pages = by_row || scale == QScale::kv_blockscale;
+    reason = null_tensor(
+        {{"q_descale", args.quant.q_descale, by_row ? &Elements::queries : &Elements::scalars}}, ask);
+    if (!reason && !(of_pages && args.place.page_count == 0))
+        reason = null_tensor({{"k_descale", args.quant.k_descale, &Elements::scalars}}, ask);
+    if (!reason && !(scale == QScale::kv_blockscale && args.place.page_count == 0))
+        reason = null_tensor({{"v_descale", args.quant.v_descale, &Elements::scalars}}, ask);
+    return reason;
 }
 template <class AskElements>
 std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_pagedkv>, const PagedKvArgs& args,
@@ -180,19 +188,22 @@ std::optional<std::string> null_tensor(Program program, const KernelConfig&,
                                        const typename Program::Args& args, AskElements elements) {
     return null_tensor(program, args, elements);
 }
-/// A main kernel of backward with all query rows in one tile stores dQ itself.
+/// A main kernel of backward may take its random bytes from memory; one with all query rows in one tile stores dQ itself.
 template <class AskElements>
 std::optional<std::string> null_tensor(kernels::Program<KernelFamily::bwd_dq_dk_dv> program,
                                        const KernelConfig& config, const BwdArgs& args,
                                        AskElements elements) {
     auto reason = null_tensor(program, args, elements);
+    if (!reason && config.signature.is_store_randval && args.dropout.p_drop > 0.0F)
+        reason = null_tensor({{"randval", args.randval, &Elements::pairs}},
+                             [&] { return elements(args.shape, args.lengths); });
     if (!reason && config.algorithm.max_seq_len_q > 0)
         reason = null_tensor(kernels::Program<KernelFamily::bwd_convert_dq>(), args, elements);
     return reason;
 }
 
-/// Calls `run(program, args)` with the program of the kernel `config` and the arguments of its family. Throws
-/// UnsupportedInvocation when the kernel cannot be launched with the arguments,
+/// Calls `run(program, args)` with the program of the kernel `config` and the arguments of its family, their mask as kernels take it.
+/// Throws UnsupportedInvocation when the kernel cannot be launched with the arguments,
 /// ArgumentTypeError when they are another family's, InputError when a tensor with elements is null.
 /// `elements(shape, lengths)` says which elements there are; `Elements::of` does where the lengths can be read.
 template <class AskElements, class Run>
@@ -204,7 +215,11 @@ void with_launch(const KernelConfig& config, const Invocation& invocation, AskEl
                                     std::string(to_string(config.signature.family)));
         if (const auto reason = cannot_launch(program, config, *args)) throw UnsupportedInvocation(*reason);
         if (const auto reason = null_tensor(program, config, *args, elements)) throw InputError(*reason);
-        run(program, *args);
+        if (const auto reason = too_many_blocks(typename Program::Grid(config, *args).size()))
+            throw UnsupportedInvocation(*reason);
+        auto taken = *args;
+        if constexpr (requires { taken.mask; }) taken.mask = for_kernels(taken.mask);
+        run(program, std::as_const(taken));
     });
 }
 

@@ -22,6 +22,7 @@ using test::BackwardSinks;
 using test::BackwardSpec;
 using test::BackwardVerdict;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 void launch(const KernelConfig& kernel, const BwdArgs& args) {
     run_kernel(kernel, args, {.threads = 1});
@@ -167,6 +168,21 @@ TEST(HostBackward, AlibiStaysAccurateFarFromTheFirstKey) {
             spec.slope = slope;
             expect_right(chain, spec);
         }
+    }
+}
+
+TEST(HostBackward, NeedsRandomBytesWhereAPairIs) {
+    const BackwardChain chain = chain_with(Kernels("gfx942"), [](const KernelConfig& kernel) {
+        return kernel.signature.is_store_randval && kernel.signature.mode == Mode::batch;
+    });
+    for (const std::int64_t keys : {0, 70}) {
+        BackwardProblem problem(chain, {.seqlen_k = {keys}});
+        problem.args().randval.data = nullptr;
+        const auto run = [&] { run_kernel(chain.main, problem.args()); };
+        if (keys == 0)
+            EXPECT_NO_THROW(run());
+        else
+            EXPECT_THAT(run, ThrowsMessage<InputError>(HasSubstr("randval.data is NULL")));
     }
 }
 

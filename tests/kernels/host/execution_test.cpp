@@ -249,6 +249,40 @@ TEST(Refusal, SaysWhatTheKernelLacks) {
         HasSubstr("mode is group"));
 }
 
+TEST(Refusal, CountsBlocks) {
+    Shape shape;
+    shape.group = true;
+    FwdProblem problem(shape);
+    const KernelConfig config = problem.config(tile_64x32);
+    for (const int bits : {38, 39, 50}) {
+        problem.args().shape.max_seqlen_q = std::int64_t{1} << bits;
+        EXPECT_THAT([&] { run_kernel(config, problem.args()); },
+                    testing::ThrowsMessage<UnsupportedInvocation>(
+                        testing::HasSubstr("blocks; allowed: at most 2147483647")))
+            << bits;
+    }
+}
+
+// Places of keys have 32 bits in a kernel.
+TEST(Mask, SidesBeyondAllKeysShowAllOfThem) {
+    for (const MaskType type : {MaskType::top_left, MaskType::bottom_right})
+        for (const BiasType bias : {BiasType::no_bias, BiasType::alibi}) {
+            Shape shape;
+            shape.bias = bias;
+            shape.mask = {type, 5000, 5000, 0};
+            FwdProblem problem(shape);
+            const KernelConfig config = problem.config(tile_64x32);
+            run_kernel(config, problem.args());
+            const std::vector<std::uint8_t> near = problem.output_bytes();
+            for (const int bits : {31, 32, 40, 62}) {
+                problem.args().mask.left = problem.args().mask.right = std::int64_t{1} << bits;
+                problem.poison_outputs();
+                run_kernel(config, problem.args());
+                EXPECT_EQ(near, problem.output_bytes()) << to_string(type) << to_string(bias) << bits;
+            }
+        }
+}
+
 TEST(Instance, LaunchesForwardArgumentsOnly) {
     FwdProblem problem(Shape{});
     const KernelConfig config = problem.config(tile_64x32);

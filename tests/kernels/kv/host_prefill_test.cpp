@@ -140,6 +140,33 @@ std::string refusal(const KernelConfig& kernel, const Invocation& args) {
     return "none";
 }
 
+// PyTorch gives a tensor without elements as NULL.
+TEST(HostPrefill, TakesNoDescalesOfRowsAndPagesThatAreNot) {
+    for (const QScale qscale : {QScale::kv_blockscale, QScale::per_token_head})
+        for (const bool rows : {false, true})
+            for (const bool keys : {false, true}) {
+                Shape shape = shape_of(DataType::fp8bf16);
+                shape.seqlen_q = {rows ? 3 : 0};
+                shape.seqlen_k = {keys ? 70 : 0};
+                shape.batch = 1;
+                const PrefillProblem problem(shape, {.page_size = 64, .qscale = qscale});
+                const KernelConfig kernel = problem.config(tile);
+                const bool by_token = qscale == QScale::per_token_head;
+                const auto without = [&](TensorView QuantArgs::*scale) {
+                    BatchPrefillArgs args = problem.args();
+                    (args.quant.*scale).data = nullptr;
+                    if (!keys) args.place.page_count = 0;
+                    return refusal(kernel, args);
+                };
+                const auto expected = [](bool needed, const char* name) {
+                    return needed ? HasSubstr(std::string(name) + ".data is NULL") : HasSubstr("none");
+                };
+                EXPECT_THAT(without(&QuantArgs::q_descale), expected(rows || !by_token, "q_descale"));
+                EXPECT_THAT(without(&QuantArgs::k_descale), expected(keys, "k_descale"));
+                EXPECT_THAT(without(&QuantArgs::v_descale), expected(keys || by_token, "v_descale"));
+            }
+}
+
 TEST(HostPrefill, RefusesWhatItCannotTake) {
     const PrefillProblem problem(shape_of(), {}),
         list(shape_of(), {.layout = KvLayout::vectorized, .lookup = KvLookup::sglang_1d});
