@@ -119,10 +119,10 @@ struct LineView {
         const auto low = static_cast<unsigned>(below), most = static_cast<unsigned>(count);
         return high < 0 ? 0 : high > 0 || low > most ? count : static_cast<int>(low);
     }
-    /// Whether any `count` lines lie less than 2^30 bytes apart, and fewer than 2^31 lines and elements exist: 32 bits say where.
+    /// Whether lines lie one behind another, any `count` of them within 2^30 bytes, and fewer than 2^31 lines and elements exist: 32 bits say where.
     FMHA_DEVICE bool lines_near(int count) const {
         constexpr std::int64_t most = 0x7FFFFFFF;
-        return line_bytes * count < far && lines <= most && elements <= most;
+        return in_reach(count) && lines <= most && elements <= most;
     }
     /// Whether words of neighbouring elements are aligned, and exist as a whole or not at all.
     FMHA_DEVICE bool in_words() const {
@@ -161,13 +161,19 @@ struct LineView {
         const auto bits = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(v.data)) |
                           static_cast<unsigned>(line_bytes) | static_cast<unsigned>(head_bytes) |
                           static_cast<unsigned>(v.elements * element_size);
-        const bool near = line_bytes * count < far && element_distance == element_size;
+        const bool near = in_reach(count) && element_distance == element_size;
         v.granule = !near ? 0 : (bits & 15U) == 0 ? 16 : (bits & 7U) == 0 ? 8 : (bits & 3U) == 0 ? 4 : 0;
         return v;
     }
 
   private:
     static constexpr std::int64_t far = std::int64_t{1} << 30;
+
+    /// Unsigned, so that lines in the other direction are out of it.
+    FMHA_DEVICE bool in_reach(int count) const {
+        return static_cast<std::uint64_t>(line_bytes) * static_cast<unsigned>(count) <
+               static_cast<std::uint64_t>(far);
+    }
 };
 
 } // namespace fmha::hip_target
