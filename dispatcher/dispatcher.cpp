@@ -14,6 +14,32 @@ std::shared_ptr<const KernelEntry> pinned(const std::shared_ptr<const Snapshot>&
     return entry != nullptr ? std::shared_ptr<const KernelEntry>(kernels, entry) : nullptr;
 }
 
+/// A dispatcher whose heuristic this thread is asking, and those whose heuristics led to that question. A count in the
+/// dispatcher would take another thread's question for a nested one.
+class Asking {
+  public:
+    explicit Asking(const Dispatcher& dispatcher) : dispatcher_(&dispatcher), outer_(innermost) {
+        innermost = this;
+    }
+    ~Asking() { innermost = outer_; }
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
+
+    static bool of(const Dispatcher& dispatcher) {
+        const Asking* one = innermost;
+        while (one != nullptr && one->dispatcher_ != &dispatcher) one = one->outer_;
+        return one != nullptr;
+    }
+
+  private:
+    static thread_local const Asking* innermost;
+
+    const Dispatcher* dispatcher_;
+    const Asking* outer_;
+};
+
+thread_local const Asking* Asking::innermost = nullptr;
+
 } // namespace
 
 Dispatcher::Dispatcher(const Registry& registry, std::vector<Device> devices)
@@ -51,7 +77,8 @@ SplitChoice Dispatcher::choice_of_splits(const Problem& problem) const {
 
 std::vector<std::string> Dispatcher::preferred(const Problem& problem) const {
     const Heuristic asked = heuristic_; // which it may replace
-    if (!asked) return {};
+    if (!asked || Asking::of(*this)) return {};
+    const Asking asking(*this);
     try {
         return asked(problem);
     } catch (const std::exception& error) {

@@ -28,7 +28,8 @@ class Dispatcher {
 
     void set_policy(std::shared_ptr<const SelectionPolicy> policy);
     const SelectionPolicy& policy() const { return *policy_; }
-    /// From now on the heuristic is asked first; an empty function restores first-fit.
+    /// From now on the heuristic is asked first; an empty function restores first-fit. A heuristic may ask the dispatcher that asks
+    /// it, which answers as it would without one.
     void set_heuristic(Heuristic heuristic);
     SelectionStrategy strategy() const {
         return heuristic_ ? SelectionStrategy::heuristic : SelectionStrategy::first_fit;
@@ -49,8 +50,8 @@ class Dispatcher {
     /// and UnsupportedInvocation, with the failing condition, when the kernel does not take the problem.
     ExecutionPlan plan_one(std::string_view identifier, const Problem& problem) const;
 
-    /// Identifiers of the kernels that the heuristic prefers for this problem, best first; none without a heuristic. Throws
-    /// HeuristicError.
+    /// Identifiers of the kernels that the heuristic prefers for this problem, best first; none without a heuristic, and
+    /// none within it. Throws HeuristicError.
     std::vector<std::string> preferred(const Problem& problem) const;
 
     /// The problem with the architecture's compute units and the number of splits filled in.

@@ -23,6 +23,7 @@ struct fmha_context {
     fmha_heuristic heuristic = nullptr;          ///< the caller's, and its argument
     void* heuristic_user = nullptr;
     const void* asked = nullptr; ///< arguments of the call that is planned, for the caller's heuristic
+    bool asking = false; ///< whether that heuristic is running, which needs the context when it is back
     fmha::c::PreparedWorkspaces prepared;
     std::string error, rule;
 };

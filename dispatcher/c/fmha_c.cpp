@@ -94,6 +94,7 @@ fmha_status fmha_create(const fmha_context_options* options, fmha_context** cont
 }
 
 void fmha_destroy(fmha_context* context) {
+    if (context != nullptr && context->asking) return; // the call that asks still needs it
     delete context;
 }
 

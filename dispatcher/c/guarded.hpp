@@ -20,19 +20,21 @@ inline void require(bool present, const char* name) {
 /// Runs `body`, turns exceptions into a status and keeps their sentence and rule.
 template <class Body>
 fmha_status guarded(std::string& error, std::string& rule, Body&& body) {
-    error.clear();
-    rule.clear();
     const auto failed = [&](fmha_status status, const char* sentence, std::string_view broken_rule = {}) {
         try {
             rule = broken_rule;
             error = sentence;
         } catch (const std::bad_alloc&) {
-            error.clear(); // the status says enough, and nothing may leave
+            error.clear();
+            rule.clear(); // the status says enough, and nothing may leave
         }
         return status;
     };
     try {
         body();
+        // Not before it: a heuristic's call within this one may have left its own.
+        error.clear();
+        rule.clear();
         return FMHA_OK;
     } catch (const ProblemError& problem) {
         return failed(FMHA_BAD_PROBLEM, problem.what(), problem.rule());

@@ -45,13 +45,33 @@ std::vector<std::string> lines_of(const char* text) {
     return lines;
 }
 
+/// Lets the caller's heuristic use its own context: what it does there changes nothing for the call that asks it.
+class Question {
+  public:
+    explicit Question(fmha_context& context) : context_(context), args_(context.asked) {
+        context_.asking = true;
+    }
+    ~Question() {
+        context_.asking = false;
+        context_.asked = args_;
+    }
+    Question(const Question&) = delete;
+    Question& operator=(const Question&) = delete;
+
+    const char* answer() const { return context_.heuristic(args_, context_.heuristic_user); }
+
+  private:
+    fmha_context& context_;
+    const void* args_;
+};
+
 /// The caller's heuristic as the dispatcher asks one. It knows the kernels that the context has now.
 fmha::Heuristic heuristic_of(fmha_context& context) {
     if (context.heuristic == nullptr) return {};
     const auto names = std::make_shared<const fmha::KernelNames>(*context.registry);
     return [&context, names](const fmha::Problem&) {
         std::vector<std::string> preferred;
-        const char* text = context.heuristic(context.asked, context.heuristic_user);
+        const char* text = Question(context).answer();
         for (const std::string& name : lines_of(text != nullptr ? text : "")) {
             const auto found = names->identifiers(name);
             if (found.empty()) throw InputError(fmt::format("no kernel of this context is called {}", name));

@@ -225,6 +225,35 @@ TEST(Heuristic, PrefersSkipsUnknownAndUnsuitableAndPropagatesErrors) {
     EXPECT_EQ(dispatcher.strategy(), SelectionStrategy::first_fit);
 }
 
+/// A heuristic that was asked again by its own question never came to an end.
+TEST(Heuristic, MayAskTheDispatcherThatAsksIt) {
+    Registry registry;
+    const KernelConfig small = fwd_kernel(128, 128, 64), large = fwd_kernel(128, 128, 128);
+    registry.add(small);
+    registry.add(large);
+    Dispatcher first(registry), second(registry);
+    const Problem problem = builder_for(ApiFamily::fwd).dims(128, 128, 1, 100, 512).build();
+    const auto preferring_large = [&](const Dispatcher& asked, const KernelConfig& expected) {
+        return [&, expected](const Problem& nested) {
+            EXPECT_EQ(asked.select_kernel(nested)->config, expected);
+            EXPECT_EQ(asked.select_kernel(nested)->config, expected);
+            return std::vector{identifier(large)};
+        };
+    };
+    first.set_heuristic(preferring_large(first, small));
+    EXPECT_EQ(first.select_kernel(problem)->config, large);
+
+    // One of them asks the other, which asks it back.
+    first.set_heuristic(preferring_large(second, large));
+    second.set_heuristic(preferring_large(first, small));
+    EXPECT_EQ(first.select_kernel(problem)->config, large);
+
+    first.set_heuristic([&](const Problem&) -> std::vector<std::string> { throw std::runtime_error("no"); });
+    EXPECT_THROW(first.select_kernel(problem), HeuristicError);
+    first.set_heuristic(preferring_large(first, small));
+    EXPECT_EQ(first.select_kernel(problem)->config, large);
+}
+
 TEST(Selection, InvalidProblemsThrowInsteadOfFindingNothing) {
     Registry registry;
     const Dispatcher dispatcher(registry);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <atomic>
+#include <barrier>
 #include <filesystem>
 #include <thread>
 
@@ -68,6 +69,33 @@ TEST(Threads, RegisterPlanExplainAndExportTogether) {
     // 8 threads x 8 kernels and the kernel that was there before.
     EXPECT_EQ(registry.size(), 65U);
     std::filesystem::remove(file);
+}
+
+/// A question of another thread is not one within the heuristic, though both are asked at once.
+TEST(Threads, AHeuristicAnswersBothOfTwoThreads) {
+    Registry registry;
+    const KernelConfig small = fwd_kernel(128, 128, 64), large = fwd_kernel(128, 128, 128);
+    registry.add(small);
+    registry.add(large);
+    Dispatcher dispatcher(registry);
+    const Problem problem = builder_for(ApiFamily::fwd).dims(128, 128, 1, 100, 512).build();
+    std::barrier both(2);
+    std::atomic<int> preferred{0}, nested{0};
+    dispatcher.set_heuristic([&](const Problem& asked) {
+        both.arrive_and_wait();
+        if (dispatcher.select_kernel(asked)->config == small) ++nested;
+        both.arrive_and_wait();
+        return std::vector{identifier(large)};
+    });
+    {
+        std::vector<std::jthread> threads;
+        for (int thread = 0; thread < 2; ++thread)
+            threads.emplace_back([&] {
+                if (dispatcher.select_kernel(problem)->config == large) ++preferred;
+            });
+    }
+    EXPECT_EQ(nested, 2);
+    EXPECT_EQ(preferred, 2);
 }
 
 } // namespace

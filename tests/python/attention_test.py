@@ -1,8 +1,6 @@
 """Forward attention on arrays, feature by feature, against formulas written in NumPy."""
 
-import contextlib
 import copy
-import io
 import pickle
 import threading
 import unittest
@@ -339,15 +337,8 @@ class Contexts(unittest.TestCase):
             with self.assertRaisesRegex(fmha.Error, "no complete plan"):
                 fmha.attention(*value, data_type="fp16", context=context)
 
-    def test_a_heuristic_that_fails_is_printed(self):
-        """And the library chooses; a process that read the missing answer crashed."""
+    def test_a_filter_is_text(self):
         with fmha.Context(fmha.load(), "gfx950") as context:
-            own = fmha.attention(Q, K, V, context=context)
-            for heuristic, words in ((lambda _: 1 / 0, "ZeroDivisionError"), (lambda _: 5, "TypeError"), (lambda _: ["\udc80"], "UnicodeEncodeError")):
-                context.set_heuristic(heuristic)
-                with contextlib.redirect_stderr(io.StringIO()) as said:
-                    self.assertEqual(fmha.attention(Q, K, V, context=context).kernel, own.kernel)
-                self.assertIn(words, said.getvalue())
             with self.assertRaisesRegex(ValueError, "where is 5; a name is needed"):
                 context.keep(5)
 

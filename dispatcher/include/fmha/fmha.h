@@ -21,6 +21,7 @@ FMHA_API uint32_t fmha_abi_version(void);
  * current one; code objects are loaded when a kernel is first launched. Unless memory is short, *context is set also
  * when the call fails, so that fmha_last_error can tell why; destroy it in any case. */
 FMHA_API fmha_status fmha_create(const fmha_context_options* options, fmha_context** context);
+/* Does nothing within the heuristic of this context: the call that asks it still needs the context. */
 FMHA_API void fmha_destroy(fmha_context* context);
 
 /* Number of kernels that the context can choose from; 0 for NULL. */
@@ -44,7 +45,8 @@ FMHA_API fmha_status fmha_export_kernels(fmha_context* context, char* text, uint
 /* Kernels that a caller prefers for a call, in order: names as fmha_run_info and fmha_export_kernels have them, or globs
  * ("fwd_*_h128x128_*"), with a newline between them. The first that takes the call's problem computes it. Where the text is
  * NULL or "", or none of its kernels takes the problem, the library chooses as it does without a heuristic. `args` are
- * those of the call; the text has to stay until that call has returned. */
+ * those of the call; the text has to stay until that call has returned. A heuristic may call functions of the context that asks it,
+ * but not destroy it; they choose as they do without a heuristic, so it can ask what would run if it had no preference. */
 typedef const char* (*fmha_heuristic)(const void* args, void* user);
 
 /* From now on the heuristic is asked before the library chooses, for each stage of every call; NULL takes it away. A name

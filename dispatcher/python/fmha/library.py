@@ -182,6 +182,8 @@ class Context:
 
     def __init__(self, lib: Library, arch: str | None = None, kernels_dir: str | os.PathLike | None = None, device: int = 0):
         self._lock = threading.RLock()  # a heuristic may ask the context that asks it
+        self._running = 0  # calls of the thread that has the lock: more than one within a heuristic
+        self._heuristics = []  # the last is asked; a call in progress may be within the ones before
         self.lib, self.handle, self._arch = lib, c_void_p(), arch
         self.on_device = kernels_dir is not None
         options = lib.fresh("fmha_context_options")
@@ -215,8 +217,10 @@ class Context:
         raise TypeError("a Context belongs to its object and its process; make another one instead of a copy")
 
     def close(self) -> None:
-        """Frees the context; a second call does nothing."""
+        """Frees the context; a second call does nothing. Raises Error within its own heuristic, whose call still needs it."""
         with self._lock:
+            if self._running:
+                raise Error(STATUS.index("BAD_ARGUMENT"), "a call of the context is in progress; close it when that has returned")
             if self.handle:
                 self.lib.functions.fmha_destroy(self.handle)
                 self.handle = c_void_p()
@@ -245,7 +249,8 @@ class Context:
 
     def set_heuristic(self, heuristic: Callable[[int], Iterable[str]] | None) -> None:
         """From now on heuristic(address of the arguments) gives names of kernels, or globs, that are preferred in this order;
-        None takes it away. An exception in it is printed, and the library chooses."""
+        None takes it away. An exception in it is printed, and the library chooses. It may call this context, which then chooses
+        as it does without a heuristic; it cannot close it."""
         answer = []  # the text has to stay until the call returns
 
         def ask(args: int, _: int | None) -> int:
@@ -258,7 +263,7 @@ class Context:
 
         callback = HEURISTIC(ask) if heuristic else HEURISTIC()
         self._call(self.lib.functions.fmha_set_heuristic, callback, None)
-        self._heuristic = callback
+        self._heuristics.append(callback)
 
     def explain(self, args: Structure) -> str:
         """Why these kernels would run, and why not others."""
@@ -329,7 +334,13 @@ class Context:
         with self._lock:
             if not self.handle:
                 raise Error(STATUS.index("BAD_ARGUMENT"), "the context is closed")
-            self._check(function(self.handle, *arguments))
+            self._running += 1
+            try:
+                self._check(function(self.handle, *arguments))
+            finally:
+                self._running -= 1
+                if not self._running:
+                    del self._heuristics[:-1]
 
     def _check(self, status: int) -> None:
         if status != 0:

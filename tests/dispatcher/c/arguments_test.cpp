@@ -188,5 +188,42 @@ TEST_F(CallArguments, AHeuristicMayReplaceItself) {
     EXPECT_EQ(run(args), "OK");
 }
 
+/// What a heuristic saw and did within its own context.
+struct Asked {
+    fmha_context* context = nullptr;
+    const fmha_fwd_args* other = nullptr; ///< a call that it makes
+    fmha_status status = FMHA_OK;         ///< of that call
+    std::vector<const void*> args;
+};
+
+const char* ask_and_destroy(const void* args, void* user) {
+    auto& asked = *static_cast<Asked*>(user);
+    asked.args.push_back(args);
+    asked.status = fmha_plan(asked.context, asked.other, nullptr);
+    fmha_destroy(asked.context);
+    return nullptr;
+}
+
+/// A nested question asked the heuristic again without end, and a destroyed context was used.
+TEST_F(CallArguments, AHeuristicMayUseItsContextAndCannotDestroyIt) {
+    const auto forward = arguments<fmha_fwd_args>(FMHA_FWD);
+    auto wrong = forward;
+    wrong.shape.nhead_k = 3;
+    Asked asked{context_, &wrong, FMHA_OK, {}};
+    ASSERT_EQ(fmha_set_heuristic(context_, ask_and_destroy, &asked), FMHA_OK);
+    auto split = splits();
+    ASSERT_EQ(fmha_plan(context_, &split, nullptr), FMHA_OK) << fmha_last_error(context_);
+    // Each of the two stages asks about the call itself, whatever call was made in between.
+    EXPECT_THAT(asked.args, testing::ElementsAre(&split, &split));
+    EXPECT_EQ(asked.status, FMHA_BAD_PROBLEM);
+    EXPECT_STREQ(fmha_last_error(context_), "");
+    EXPECT_STREQ(fmha_last_rule(context_), "");
+
+    asked.other = &forward;
+    EXPECT_EQ(run(forward), "OK");
+    EXPECT_EQ(asked.status, FMHA_OK);
+    EXPECT_GT(fmha_kernel_count(context_), 0);
+}
+
 } // namespace
 } // namespace fmha::test
