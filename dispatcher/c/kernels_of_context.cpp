@@ -145,11 +145,12 @@ fmha_status fmha_correct_kernel(fmha_context* context, const char* config, char*
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
         require(config != nullptr, "config");
-        auto wanted =
-            fmha::fields_from_json<fmha::KernelConfig>(fmha::parse_strict_json(config, "config"), "config");
+        const fmha::Json stated = fmha::parse_strict_json(config, "config");
+        auto wanted = fmha::fields_from_json<fmha::KernelConfig>(stated, "config");
         if (wanted.arch.empty()) wanted.arch = context->arch;
         const auto archs = fmha::arch::ArchSet::built_in();
-        hand_out(fmha::to_json(fmha::nearest_valid(wanted, archs)).dump(1), text, capacity, length);
+        hand_out(fmha::to_json(fmha::nearest_valid(wanted, archs, fmha::stated_fields(stated))).dump(1), text,
+                 capacity, length);
     });
 }
 

@@ -66,12 +66,21 @@ int other_fields(Signature from, const Signature& to) {
     return static_cast<int>(differences(from, to).size());
 }
 
+/// Whether a kernel stays valid with the wanted head dimensions, which count more than its pipeline.
+bool takes_head_dimensions(KernelConfig found, const Signature& wanted, const HardwareLimits& limits) {
+    if (wanted.hdim_q > 0) found.signature.hdim_q = wanted.hdim_q;
+    if (wanted.hdim_v > 0) found.signature.hdim_v = wanted.hdim_v;
+    return is_valid(found, limits);
+}
+
 /// Smaller is nearer, the first number counting most. Head dimensions below the wanted ones would leave channels out.
-std::array<double, 6> distance(const KernelConfig& wanted, const KernelConfig& found) {
+std::array<double, 7> distance(const KernelConfig& wanted, const KernelConfig& found,
+                               const HardwareLimits& limits) {
     const Signature &w = wanted.signature, &f = found.signature;
     const bool too_small = f.hdim_q < w.hdim_q || f.hdim_v < w.hdim_v;
     return {static_cast<double>(type_distance(w.data_type, f.data_type)),
             too_small ? 1.0 : 0.0,
+            takes_head_dimensions(found, w, limits) ? 0.0 : 1.0,
             doublings(w.hdim_q, f.hdim_q) + doublings(w.hdim_v, f.hdim_v),
             static_cast<double>(other_fields(w, f)),
             wanted.algorithm.pipeline == found.algorithm.pipeline ? 0.0 : 1.0,
@@ -107,65 +116,114 @@ bool is_of_tile(std::string_view path) {
 /// Puts fields of a wanted configuration back into a valid one, as far as it stays valid, and notes the others.
 class Restoring {
   public:
-    Restoring(const KernelConfig& wanted, const KernelConfig& nearest, const HardwareLimits& limits)
-        : wanted_(wanted), limits_(limits), result_{nearest, {}, {}} {}
+    Restoring(const KernelConfig& wanted, const StatedFields& stated, const KernelConfig& nearest,
+              const HardwareLimits& limits)
+        : wanted_(wanted), stated_(stated), limits_(limits), result_{nearest, {}, {}} {
+        const auto in_algorithm = [](std::string_view path) { return path.starts_with("algorithm."); };
+        algorithm_is_open_ = wanted.algorithm == Algorithm{} && std::ranges::none_of(stated, in_algorithm);
+    }
 
-    /// Fields whose paths `chosen` takes, in field order.
-    template <class Chosen>
-    void fields(Chosen chosen) {
-        for (const FieldDifference& difference : differences(wanted_, result_.config))
-            if (!is_of_tile(difference.path) && chosen(difference.path)) field(difference);
-    }
-    void tile() {
-        const TileFields kept = tile_of(result_.config), wanted = tile_of(wanted_);
-        if (kept == wanted) return;
-        std::string why = left_open;
-        if (!is_open(wanted)) {
-            put(result_.config, wanted);
-            why = first_broken(result_.config, limits_);
-            if (why.empty() && wanted.tile.k0max > 0 && wanted.tile.k0max < result_.config.signature.hdim_q)
-                why = fmt::format("a query tile of {} channels does not hold hdim_q {}", wanted.tile.k0max,
-                                  result_.config.signature.hdim_q);
-            if (why.empty()) return;
-            put(result_.config, kept);
+    /// One field may need another that comes after it, so that all are tried until none of them can be put back.
+    Correction restored() && {
+        bool changed = true;
+        while (changed) {
+            changed = false;
+            each_difference([&](const FieldDifference& one) { changed |= put_back(one); },
+                            [&] { changed |= put_tile_back(); });
         }
-        result_.changes.push_back({"algorithm.tile", text_of(wanted), text_of(kept), std::move(why)});
+        each_difference(
+            [&](const FieldDifference& one) {
+                result_.changes.push_back({one.path, one.left, one.right, why_not(one)});
+            },
+            [&] {
+                result_.changes.push_back({"algorithm.tile", text_of(tile_of(wanted_)),
+                                           text_of(tile_of(result_.config)), why_not_tile()});
+            });
+        return std::move(result_);
     }
-    Correction take() && { return std::move(result_); }
 
   private:
     static constexpr const char* left_open = "it was left open";
 
-    void field(const FieldDifference& difference) {
-        std::string why = left_open;
-        if (!is_left_open(difference)) {
-            set(difference.path, difference.left);
-            why = first_broken(result_.config, limits_);
-            if (why.empty()) return;
-            set(difference.path, difference.right);
-        }
-        result_.changes.push_back({difference.path, difference.left, difference.right, std::move(why)});
+    /// Calls `of_field`, and `of_tile` for the tile, with what the result has otherwise: what counts most comes first.
+    void each_difference(auto of_field, auto of_tile) {
+        const auto is_key = [](std::string_view path) {
+            return path == "signature.data_type" || path.starts_with("signature.hdim_");
+        };
+        const auto fields = [&](auto chosen) {
+            for (const FieldDifference& one : differences(wanted_, result_.config))
+                if (!is_of_tile(one.path) && chosen(one.path)) of_field(one);
+        };
+        fields(is_key);
+        fields([&](std::string_view path) { return path.starts_with("signature.") && !is_key(path); });
+        fields([](std::string_view path) { return path == "algorithm.pipeline"; });
+        if (tile_of(result_.config) != tile_of(wanted_)) of_tile();
+        fields([](std::string_view path) {
+            return path.starts_with("algorithm.") && path != "algorithm.pipeline";
+        });
     }
-    bool is_left_open(const FieldDifference& difference) const {
-        const std::string_view path = difference.path;
+    bool put_back(const FieldDifference& one) {
+        if (!why_not(one).empty()) return false;
+        set(result_.config, one);
+        return true;
+    }
+    bool put_tile_back() {
+        if (!why_not_tile().empty()) return false;
+        put(result_.config, tile_of(wanted_));
+        return true;
+    }
+    /// Why the result cannot have the wanted value; empty when it can.
+    std::string why_not(const FieldDifference& one) const {
+        if (is_left_open(one)) return left_open;
+        KernelConfig tried = result_.config;
+        set(tried, one);
+        return first_broken(tried, limits_);
+    }
+    std::string why_not_tile() const {
+        const TileFields wanted = tile_of(wanted_);
+        if (is_open(wanted)) return left_open;
+        KernelConfig tried = result_.config;
+        put(tried, wanted);
+        std::string why = first_broken(tried, limits_);
+        if (why.empty() && wanted.tile.k0max > 0 && wanted.tile.k0max < tried.signature.hdim_q)
+            why = fmt::format("a query tile of {} channels does not hold hdim_q {}", wanted.tile.k0max,
+                              tried.signature.hdim_q);
+        return why;
+    }
+    bool is_left_open(const FieldDifference& one) const {
+        const std::string_view path = one.path;
         if (path.starts_with("signature.hdim_") || path.ends_with("_alignment"))
-            return difference.left == "0";
-        return path.starts_with("algorithm.") && wanted_.algorithm == Algorithm{};
+            return one.left == "0" && !stated_.contains(path);
+        return path.starts_with("algorithm.") && algorithm_is_open_;
     }
-    void set(std::string_view path, std::string_view text) {
-        each_leaf(result_.config, [&](const std::string& found, auto& leaf) {
-            if (found == path) parse_field_text(text, leaf);
+    static void set(KernelConfig& config, const FieldDifference& one) {
+        each_leaf(config, [&](const std::string& found, auto& leaf) {
+            if (found == one.path) parse_field_text(one.left, leaf);
         });
     }
 
     const KernelConfig& wanted_;
+    const StatedFields& stated_;
     const HardwareLimits& limits_;
+    bool algorithm_is_open_ = false;
     Correction result_;
 };
 
 } // namespace
 
-Correction nearest_valid(const KernelConfig& config, const arch::ArchSet& archs) {
+StatedFields stated_fields(const Json& object, const std::string& path) {
+    StatedFields stated;
+    for (const auto& [key, value] : object.items()) {
+        const std::string own = path.empty() ? key : path + "." + key;
+        if (value.is_object())
+            stated.merge(stated_fields(value, own));
+        else
+            stated.insert(own);
+    }
+    return stated;
+}
+
+Correction nearest_valid(const KernelConfig& config, const arch::ArchSet& archs, const StatedFields& stated) {
     const HardwareLimits& limits = archs.at(config.arch.view()).hardware().limits;
     Correction unchanged{config, {}, {}};
     for (const RuleFinding& finding : validate(config, limits))
@@ -182,19 +240,9 @@ Correction nearest_valid(const KernelConfig& config, const arch::ArchSet& archs)
         throw InputError(fmt::format("{} has no kernel of family {}", config.arch.view(),
                                      to_string(config.signature.family)));
     const KernelConfig& nearest = *std::ranges::min_element(
-        kernels, {}, [&](const KernelConfig& kernel) { return distance(config, kernel); });
+        kernels, {}, [&](const KernelConfig& kernel) { return distance(config, kernel, limits); });
 
-    const auto is_key = [](std::string_view path) {
-        return path == "signature.data_type" || path.starts_with("signature.hdim_");
-    };
-    Restoring restoring(config, nearest, limits);
-    restoring.fields(is_key);
-    restoring.fields([&](std::string_view path) { return path.starts_with("signature.") && !is_key(path); });
-    restoring.fields([](std::string_view path) { return path == "algorithm.pipeline"; });
-    restoring.tile();
-    restoring.fields(
-        [](std::string_view path) { return path.starts_with("algorithm.") && path != "algorithm.pipeline"; });
-    Correction correction = std::move(restoring).take();
+    Correction correction = Restoring(config, stated, nearest, limits).restored();
     correction.broken = std::move(unchanged.broken);
     return correction;
 }

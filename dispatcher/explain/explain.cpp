@@ -34,6 +34,10 @@ std::optional<RunnerUp> runner_up(const Registry& registry, const SelectionPolic
                                      [&](const RankedKernel& one) { return one.entry != winner; });
     if (best == ranked.end() || second == ranked.end()) return std::nullopt;
     RunnerUp loser{registry.name_of(*second->entry), "configuration order", 0, 0};
+    if (second < best) { // what would run without the heuristic has lost on no criterion
+        loser.criterion = "the preference of the heuristic";
+        return loser;
+    }
     for (std::size_t i = 0; i < best->criteria.size(); ++i)
         if (best->criteria[i] != second->criteria[i]) {
             loser.criterion = policy.criteria()[i];

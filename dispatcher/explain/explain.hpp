@@ -19,7 +19,8 @@ struct NearMiss {
 /// The second best kernel and the criterion that decided against it.
 struct RunnerUp {
     std::string kernel;
-    std::string criterion; ///< "tile_m0", or "configuration order" when every criterion ties
+    /// "tile_m0", "configuration order" when every criterion ties, or "the preference of the heuristic".
+    std::string criterion;
     std::int64_t winner_value = 0, own_value = 0;
 };
 

@@ -153,14 +153,15 @@ std::string EnumerateCommand::shown_text(catalog::RuleSet rules) const {
 }
 
 int EnumerateCommand::correct(const arch::ArchSet& archs, const Streams& streams) const {
-    auto wanted = fields_from_json<KernelConfig>(parse_strict_json(input_text(correct_), correct_), correct_);
+    const Json stated = parse_strict_json(input_text(correct_), correct_);
+    auto wanted = fields_from_json<KernelConfig>(stated, correct_);
     if (archs_.size() > 1) throw InputError("--correct is about one architecture; --arch names several");
     if (wanted.arch.empty())
         wanted.arch = archs.at(archs_.empty() ? std::string("gfx950") : archs_.front()).name();
     else if (!archs_.empty() && wanted.arch.view() != archs_.front())
         throw InputError(
             fmt::format("{} names arch {}, but --arch is {}", correct_, wanted.arch.view(), archs_.front()));
-    const Correction correction = nearest_valid(wanted, archs);
+    const Correction correction = nearest_valid(wanted, archs, stated_fields(stated));
     fmt::print(streams.out, "{}",
                format_ == OutputFormat::json ? to_json(correction).dump(2) + "\n" : to_text(correction));
     return correction.changes.empty() ? all_well : check_failed;

@@ -1,7 +1,9 @@
 #include "dispatcher/declarations/expand.hpp"
 #include "dispatcher/declarations/nearest.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/rule.hpp"
+#include "dispatcher/types/strict_json.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "tests/catalog/working_list.hpp"
 
@@ -229,6 +231,51 @@ TEST_F(Declarations, AMistakeIsCorrectedAndNothingElse) {
         EXPECT_LE(differences(rest, wrong).size(), mistake.fields[0] == "algorithm.tile" ? 27U : 1U)
             << mistake.what;
     }
+}
+
+/// Each head dimension is valid, but not for every pipeline that a kernel of the list may have.
+TEST_F(Declarations, ValidHeadDimensionsStayWhateverThePipelineOfTheList) {
+    for (const std::int64_t extent : {24, 40, 56, 72, 104, 112, 120}) {
+        KernelConfig wanted;
+        wanted.arch = "gfx950";
+        wanted.signature.hdim_q = wanted.signature.hdim_v = extent;
+        for (const char* stated : {R"({"signature": {}})", R"({"algorithm": {"pipeline": "qr"}})"}) {
+            const Correction correction =
+                nearest_valid(wanted, archs_, stated_fields(parse_strict_json(stated, "a test")));
+            EXPECT_EQ(correction.config.signature, wanted.signature) << stated << to_text(correction);
+        }
+    }
+}
+
+/// The default of a field is no open one where it is stated; a kernel of the list took its place.
+TEST_F(Declarations, AStatedDefaultIsKept) {
+    KernelConfig wanted;
+    wanted.arch = "gfx950";
+    wanted.signature.hdim_q = wanted.signature.hdim_v = 128;
+    const StatedFields stated =
+        stated_fields(parse_strict_json(R"({"arch": "gfx950", "signature": {"hdim_q": 128, "hdim_v": 128},
+                                            "algorithm": {"pipeline": "qr", "pad": {"s": false}}})",
+                                        "a test"));
+    EXPECT_THAT(stated, ElementsAre("algorithm.pad.s", "algorithm.pipeline", "arch", "signature.hdim_q",
+                                    "signature.hdim_v"));
+    EXPECT_EQ(nearest_valid(wanted, archs_).config.algorithm.pipeline, Pipeline::qr_async_trload);
+    const Correction correction = nearest_valid(wanted, archs_, stated);
+    EXPECT_EQ(correction.config.algorithm.pipeline, Pipeline::qr) << to_text(correction);
+    EXPECT_FALSE(correction.config.algorithm.pad.s) << to_text(correction);
+}
+
+/// Group mode needs padding, which comes later and was not there yet: the mode changed, for a reason that was not true.
+TEST_F(Declarations, AFieldThatNeedsALaterOneIsPutBack) {
+    KernelConfig wanted = catalog::test::working_list("gfx950").front();
+    ASSERT_EQ(wanted.signature.mode, Mode::batch);
+    wanted.signature.mode = Mode::group;
+    wanted.algorithm.pad.s = wanted.algorithm.pad.sk = true;
+    ASSERT_TRUE(is_valid(wanted, archs_.at("gfx950").hardware().limits));
+    wanted.algorithm.block_per_cu = 0;
+    const Correction correction = nearest_valid(wanted, archs_, stated_fields(fields_to_json(wanted)));
+    EXPECT_THAT(fields_of(correction), ElementsAre("algorithm.block_per_cu")) << to_text(correction);
+    wanted.algorithm.block_per_cu = -1;
+    EXPECT_EQ(correction.config, wanted);
 }
 
 TEST_F(Declarations, AnOpenConfigurationIsFilledFromTheWorkingList) {

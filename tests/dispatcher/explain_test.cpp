@@ -153,6 +153,29 @@ TEST(Explain, CountsKernelsThatTheHeuristicInvented) {
                 ::testing::HasSubstr("the heuristic named 2 kernels that are not registered"));
 }
 
+/// The kernel that the policy would take ranks above the one that runs.
+TEST(Explain, ARunnerUpLosesAgainstAHeuristicOnNoCriterion) {
+    Registry registry;
+    registry.add(instance(fwd_kernel(128, 128, 64), "small"));
+    registry.add(instance(fwd_kernel(128, 128, 128), "large"));
+    Dispatcher dispatcher(registry);
+    const auto prefer = [&](const KernelConfig& kernel) {
+        dispatcher.set_heuristic([name = identifier(kernel)](const Problem&) { return std::vector{name}; });
+        return explain(dispatcher, builder_for(ApiFamily::fwd).build());
+    };
+    const Explanation against = prefer(fwd_kernel(128, 128, 128));
+    ASSERT_TRUE(against.stages[0].runner_up);
+    EXPECT_EQ(against.stages[0].runner_up->kernel, "small");
+    EXPECT_THAT(to_text(against),
+                ::testing::HasSubstr("runner-up small\n    lost on the preference of the heuristic\n"));
+    // Where it prefers what the policy takes, too, the criterion still says why the other one lost.
+    const Explanation alike = prefer(fwd_kernel(128, 128, 64));
+    EXPECT_EQ(alike.stages[0].kernel, "small");
+    EXPECT_FALSE(alike.stages[0].chosen_by_heuristic);
+    ASSERT_TRUE(alike.stages[0].runner_up);
+    EXPECT_EQ(alike.stages[0].runner_up->criterion, "category");
+}
+
 TEST(Explain, JsonOfARefusalCarriesFieldValueLimitAndFix) {
     Registry registry;
     registry.add(instance(fwd_kernel(64, 64), "narrow"));

@@ -31,7 +31,8 @@ class Refusals(Client):
     def test_lengths_have_a_number_an_entry(self):
         paged = {"api_family": "pagedkv", "page_size": 128}
         for given, words in (([5], "seqlen_k has shape [1]; needed: [2]"), ([5, 6, 7], "has shape [3]"), ([[5, 6]], "has shape [1, 2]"),
-                             ([5.5, 6.5], "seqlen_k holds float64 values; needed: whole numbers"), ([2**32 + 5, 6], "seqlen_k holds 4294967301")):
+                             ([5.5, 6.5], "seqlen_k holds float64 values; needed: whole numbers"), ([2**32 + 5, 6], "seqlen_k holds 4294967301; allowed: -2147483648 to 2147483647"),
+                             ([-(2**31) - 1, 6], "seqlen_k holds -2147483649; allowed: -2147483648 to 2147483647")):
             self.refused(words, **paged, seqlens_k=given)
         self.refused("needs seqlens_k", **paged, block_table=[[0], [1]])
         self.refused("seqlen_q has shape [1]; needed: [2]", *PACKED, **STARTS, seqlen_q=[3])

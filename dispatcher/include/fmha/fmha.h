@@ -54,7 +54,8 @@ typedef const char* (*fmha_heuristic)(const void* args, void* user);
 FMHA_API fmha_status fmha_set_heuristic(fmha_context* context, fmha_heuristic heuristic, void* user);
 
 /* The valid kernel configuration that is nearest to `config`, and why. `config` is JSON with the fields of KernelConfig
- * (dispatcher/types/kernel_config.hpp); absent ones keep their defaults, an absent "arch" is the context's. The answer is
+ * (dispatcher/types/kernel_config.hpp); absent ones keep their defaults, an absent "arch" is the context's, and an "algorithm" of
+ * which nothing is stated is that of a kernel of the working list. The answer is
  * JSON: "valid" says whether nothing had to change, "config" and "identifier" are the result, "broken" lists the rules that
  * `config` breaks, "changes" the fields that changed with old value, new value and reason. Copied as
  * fmha_export_kernels copies. */

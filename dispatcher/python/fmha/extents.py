@@ -33,7 +33,7 @@ def whole_numbers(what: str, values: np.ndarray) -> np.ndarray:
         raise ValueError(f"{what} holds {values.dtype} values; needed: whole numbers")
     for value in (values.min(), values.max()):
         if not _INT32.min <= value <= _INT32.max:
-            raise ValueError(f"{what} holds {value}; allowed: at most {_INT32.max}")
+            raise ValueError(f"{what} holds {value}; allowed: {_INT32.min} to {_INT32.max}")
     return values
 
 

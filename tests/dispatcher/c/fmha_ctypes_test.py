@@ -247,6 +247,8 @@ def check_correction(context):
                              "algorithm": {"pipeline": "qr"}})
     assert not wrong["valid"] and any(rule.startswith("VR-10") for rule in wrong["broken"]), wrong
     assert wrong["config"]["signature"]["mode"] == "group"
+    stated = context.correct({"signature": {"hdim_q": 112, "hdim_v": 112}, "algorithm": {"pipeline": "qr"}})["config"]
+    assert (stated["signature"]["hdim_q"], stated["algorithm"]["pipeline"]) == (112, "qr"), stated
     right = context.correct(wrong["config"])
     assert right["valid"] and right["config"] == wrong["config"] and not right["changes"], right
 
