@@ -29,7 +29,6 @@ fmha_status told(char* error, uint64_t capacity, Body&& body) {
     std::string sentence, rule;
     const fmha_status status = c::guarded(sentence, rule, body);
     if (error != nullptr && capacity > 0) {
-        if (!rule.empty()) sentence += fmt::format(" ({})", rule);
         const auto count = static_cast<std::size_t>(std::min<uint64_t>(sentence.size(), capacity - 1));
         std::memcpy(error, sentence.data(), count);
         error[count] = '\0';

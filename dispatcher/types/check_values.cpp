@@ -20,6 +20,9 @@ void require(bool good, const char* rule, const char* field, T value, const char
                            fmt::format("{} is {}; {}", field, value, sentence));
 }
 
+/// Kernels compute scores in base 2, and no float holds log2(e) times a number above this: LSE was -infinity.
+constexpr float largest_soft_cap = 2.3586e38F;
+
 std::int64_t blocks_of(std::int64_t length, std::int64_t size) {
     return length / size + (length % size != 0 ? 1 : 0);
 }
@@ -52,8 +55,9 @@ void check_values(DataType type, const ScoreArgs& score, const DropoutArgs& drop
                   std::span<const std::int32_t> seqstart_k) {
     require(dropout.p_drop >= 0.0F && dropout.p_drop < 1.0F, "D-1", "p_drop", dropout.p_drop,
             "it must be in [0, 1)");
-    require(std::isfinite(score.logits_soft_cap) && score.logits_soft_cap >= 0.0F, "C-1", "logits_soft_cap",
-            score.logits_soft_cap, "it must be finite and above 0, or 0 for none");
+    require(score.logits_soft_cap >= 0.0F && score.logits_soft_cap <= largest_soft_cap, "C-1",
+            "logits_soft_cap", score.logits_soft_cap,
+            "it must be above 0 and at most 2.3586e38, which is finite in base 2, or 0 for none");
     require(std::isfinite(score.scale_s), "H-3", "scale_s", score.scale_s, "it must be finite");
     const bool scales_output = type == DataType::fp8 || type == DataType::bf8;
     require(std::isfinite(score.scale_o) && (scales_output || score.scale_o == 1.0F), "O-1", "scale_o",

@@ -10,7 +10,9 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 namespace fmha {
@@ -226,6 +228,7 @@ std::string broken_rule(Check check, Change change) {
 }
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float inf = std::numeric_limits<float>::infinity();
 
 TEST(Values, RulesNameTheirId) {
     DataType type = DataType::fp16;
@@ -243,6 +246,12 @@ TEST(Values, RulesNameTheirId) {
     EXPECT_EQ(rule([](FwdArgs& a) { a.dropout.p_drop = nan; }), "D-1");
     EXPECT_EQ(rule([](FwdArgs& a) { a.score.logits_soft_cap = -1.0F; }), "C-1");
     EXPECT_EQ(rule([](FwdArgs& a) { a.score.logits_soft_cap = nan; }), "C-1");
+    // The largest one is finite in base 2, and little above it none is.
+    EXPECT_EQ(rule([](FwdArgs& a) { a.score.logits_soft_cap = 2.3586e38F; }), "");
+    EXPECT_TRUE(std::isfinite(2.3586e38F * std::numbers::log2e_v<float>));
+    EXPECT_FALSE(std::isfinite(2.3588e38F * std::numbers::log2e_v<float>));
+    for (const float cap : {2.3588e38F, std::numeric_limits<float>::max(), inf})
+        EXPECT_EQ(rule([cap](FwdArgs& a) { a.score.logits_soft_cap = cap; }), "C-1") << cap;
     EXPECT_EQ(rule([](FwdArgs& a) { a.score.scale_s = nan; }), "H-3");
     EXPECT_EQ(rule([](FwdArgs& a) { a.score.scale_o = nan; }), "O-1");
     const auto blocks = [](std::int64_t q, std::int64_t k) {

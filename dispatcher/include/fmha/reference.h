@@ -6,7 +6,8 @@
  * their place and are not written; in group mode they have none, and neither have entries that min_seqlen_q skips, so that the
  * arrays are lists of the logical rows. The same holds for keys. Any output may be NULL. Pointers are host memory.
  * Of the tensors of `args` only inputs are read; outputs may be absent. When a call fails, `error` (if not NULL) gets the
- * sentence, cut to error_capacity bytes with the NUL. The functions keep no state and may be called by several threads. */
+ * sentence, cut to error_capacity bytes with the NUL; that of FMHA_BAD_PROBLEM begins with the id of the rule and ": ". The functions
+ * keep no state and may be called by several threads. */
 #ifndef FMHA_REFERENCE_H
 #define FMHA_REFERENCE_H
 
@@ -22,8 +23,10 @@ extern "C" {
 FMHA_API fmha_status fmha_reference_attention(const char* arch, const void* args, double* o, double* lse,
                                               char* error, uint64_t error_capacity);
 
-/* Gradients in binary64. Keys of dk and dv are counted per query head: entries outermost, then query heads, then positions, so
- * that in batch mode dk is [batch, nhead_q, seqlen_k, hdim_q]; the gradient of a shared head is the sum over its group. */
+/* Gradients in binary64. Keys of dk and dv: entries outermost, then heads, then positions. With reduce_dk_dv = 0 the heads are the
+ * query heads, so that in batch mode dk is [batch, nhead_q, seqlen_k, hdim_q], and the gradient of a shared head is the sum over its
+ * group, which is the caller's to take. With reduce_dk_dv = 1 they are the KV heads and have these sums: [batch, nhead_k, seqlen_k,
+ * hdim_q]. d is what kernels store: (1 - p_drop) times the sum over channels of d_o times o, the plain sum without dropout. */
 typedef struct fmha_reference_gradients_out {
     uint32_t size;
     uint32_t version;

@@ -163,7 +163,7 @@ typedef struct fmha_score {
     int32_t bias_type;         /* fmha_bias */
     float scale_s;             /* 0 = 1 / sqrt(hdim_q) */
     float scale_o;             /* 0 = 1 */
-    float logits_soft_cap;     /* 0 = off */
+    float logits_soft_cap;     /* 0 = off, at most 2.3586e38 */
     const float* alibi_slopes; /* [nhead_q], or [batch, nhead_q] with alibi_stride = nhead_q */
     int64_t alibi_stride;
     const float* sink_logit; /* [nhead_q] */

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fmha import families, find
-from fmha.library import ABI_VERSION, Error, Library, load
+from fmha.library import ABI_VERSION, STATUS, Error, Library, load
 from fmha.values import text
 
 _OUTPUTS = ("dq", "d", "dbias", "dk", "dv", "d_sink")
@@ -47,7 +47,9 @@ def _checked(function: Any, *arguments: Any) -> None:
     error = ctypes.create_string_buffer(1024)
     status = function(*arguments, error, len(error))
     if status != 0:
-        raise Error(status, error.value.decode())
+        sentence = error.value.decode()
+        # The library hands out the sentence alone, and that of a bad problem begins with the rule.
+        raise Error(status, sentence, sentence.partition(":")[0] if status == STATUS.index("BAD_PROBLEM") else "")
 
 
 def attention(q: Any, k: Any, v: Any, *, data_type: str, arch: str = "gfx950", **options: Any) -> tuple[np.ndarray, np.ndarray]:

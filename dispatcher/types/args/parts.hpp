@@ -46,7 +46,7 @@ struct ScoreArgs {
 
     float scale_s = 0.0F; ///< resolved value (H-3), never 0 unless 0 is meant
     float scale_o = 1.0F;
-    float logits_soft_cap = 0.0F;      ///< 0 = off, otherwise > 0 (C-1)
+    float logits_soft_cap = 0.0F;      ///< 0 = off, otherwise above 0 to 2.3586e38 (C-1)
     const float* sink_logit = nullptr; ///< [nhead_q], −∞ = absent for that head (K-4, K-5)
 };
 

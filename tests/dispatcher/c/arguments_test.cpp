@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace fmha::test {
@@ -174,6 +176,19 @@ TEST_F(CallArguments, AListOfPagesStandsWhereItIsLookedUp) {
     fmha_batch_prefill_args args = prefill();
     args.place.kv_indptr = args.place.kv_page_indices = args.place.kv_last_page_lens = table.data();
     EXPECT_THAT(run(args), HasSubstr("kv_indptr belongs to the look-up sglang_1d"));
+}
+
+/// Above the range the soft-cap was infinite in base 2, and LSE -infinity.
+TEST_F(CallArguments, ASoftCapIsFiniteInBaseTwo) {
+    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+    args.lse = tensor(lse, queries, 1);
+    args.score.logits_soft_cap = 2.3586e38F;
+    EXPECT_EQ(run(args), "OK");
+    EXPECT_TRUE(std::ranges::all_of(lse, [](float value) { return std::isfinite(value); }));
+    args.score.logits_soft_cap = 2.5e38F;
+    EXPECT_EQ(run(args),
+              "C-1: logits_soft_cap is 2.5e+38; it must be above 0 and at most 2.3586e38, which is "
+              "finite in base 2, or 0 for none");
 }
 
 /// A heuristic that takes itself away is not gone before it has answered.

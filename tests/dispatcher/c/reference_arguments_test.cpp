@@ -32,6 +32,12 @@ TEST_F(CallArguments, TheReferenceLooksAtPlacesAndStrides) {
     }
 }
 
+TEST_F(CallArguments, TheReferenceNamesARuleOnce) {
+    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+    args.shape.nhead_k = 3;
+    EXPECT_EQ(of_reference(args), "H-1: nhead_q 2 is not a multiple of nhead_k 3");
+}
+
 TEST_F(CallArguments, TheReferenceMissesWhatItReads) {
     auto args = arguments<fmha_fwd_args>(FMHA_FWD);
     EXPECT_EQ(of_reference(args), "OK");
