@@ -77,12 +77,13 @@ bool has_sink(const SplitKvArgs& args, std::int64_t h) {
     return args.score.sink_logit != nullptr && args.score.sink_logit[h] != -infinity;
 }
 
-/// The mistake in the first column of a row whose exact values are on the output's grid once they are rounded. A scale_o that is
+/// What is wrong in a row whose exact values are on the output's grid once they are rounded. A scale_o that is
 /// no power of two is one more fp32 rounding before the last one, which decides near a tie (B.7).
-std::string differs_from(const Outputs::Tensor& o, std::int64_t index, const CombinedRows& expected,
-                         std::int64_t row) {
+detail::RowMistake differs_from(const Outputs::Tensor& o, std::int64_t index, const CombinedRows& expected,
+                                std::int64_t row) {
     const reference::CombineBound bound(expected, row);
     const double product_rounding = detail::is_power_of_two(expected.scale_o) ? 0.0 : 0x1p-24;
+    detail::RowMistake mistake;
     for (std::int64_t c = 0; c < o.columns(index); ++c) {
         const double exact = bound.expected(c), lost = product_rounding * std::abs(exact);
         const double target = reference::round_to(o.type(), exact);
@@ -93,10 +94,12 @@ std::string differs_from(const Outputs::Tensor& o, std::int64_t index, const Com
         const bool plus_zero = target != 0.0 || expected.splits_taken[static_cast<std::size_t>(row)] > 0 ||
                                o.code(index, c) == 0;
         if (got == target && plus_zero) continue;
-        return fmt::format("{} column {}: got {:.9g}, not {:.9g}", o.rows().place(o.rows().id(index)), c, got,
-                           target);
+        mistake.add(c, [&] {
+            return fmt::format("{} column {}: got {:.9g}, not {:.9g}", o.rows().place(o.rows().id(index)), c,
+                               got, target);
+        });
     }
-    return {};
+    return mistake;
 }
 
 void judge_special_rows(const SplitKvArgs& args, const Outputs& outputs, const CombinedRows& expected,
@@ -113,11 +116,8 @@ void judge_special_rows(const SplitKvArgs& args, const Outputs& outputs, const C
         (taken == 0 ? any_empty : any_single) = true;
         ExactGate& gate = taken == 0 ? empty : single;
         const std::int64_t index = o.rows().index(id);
-        if (const auto wrong = differs_from(o, index, expected, static_cast<std::int64_t>(row));
-            !wrong.empty()) {
-            gate.fail(wrong);
-            findings.wrong(o, id, -1);
-        }
+        detail::reject_row(o, id, differs_from(o, index, expected, static_cast<std::int64_t>(row)), gate,
+                           findings);
         // The LSE of one split, or the sink logit, goes through unchanged.
         if (lse == nullptr || lse->value(index, 0) == expected.lse[row]) continue;
         gate.fail(fmt::format("the LSE of {} is {:.9g}, not {:.9g}", lse->rows().place(id),

@@ -51,8 +51,7 @@ void ErrorMaps::add(const Outputs::Tensor& tensor, const reference::RowId& row, 
     const std::int64_t columns = tensor.columns(tensor.rows().index(row));
     head.columns = std::max(head.columns, columns);
     const std::int64_t first = column < 0 ? 0 : column, last = column < 0 ? columns : column + 1;
-    for (std::int64_t c = first; c < last; ++c) head.wrong.emplace_back(row.i, c);
-    elements_ += last - first;
+    for (std::int64_t c = first; c < last; ++c) elements_ += head.wrong.emplace(row.i, c).second ? 1 : 0;
 }
 
 ErrorMap ErrorMaps::drawn(const Output& output, std::int64_t b, std::int64_t h, const Head& head) {

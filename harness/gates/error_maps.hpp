@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,7 @@ namespace fmha::harness {
 /// Collects where the wrong elements of each output lie, head by head.
 class ErrorMaps {
   public:
-    /// Column −1: the whole row.
+    /// Column −1: the whole row. Several gates may reject one element, which is wrong once.
     void add(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column);
 
     /// The head with the most wrong elements of each output that has any, in the order in which outputs were first wrong.
@@ -23,7 +24,7 @@ class ErrorMaps {
   private:
     struct Head {
         std::int64_t rows = 0, columns = 1;
-        std::vector<std::pair<std::int64_t, std::int64_t>> wrong; ///< row and column
+        std::set<std::pair<std::int64_t, std::int64_t>> wrong; ///< row and column
     };
     struct Output {
         std::string tensor;

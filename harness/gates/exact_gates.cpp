@@ -50,21 +50,31 @@ bool has_exact_prescale(const JudgeContext& context) {
     return floor == 0.0 || is_power_of_two(reference::rounding_floor(context.p_type) / floor);
 }
 
-std::string differs_from_v_row(const JudgeContext& context, const reference::RowId& id, std::int64_t j) {
+void reject_row(const Outputs::Tensor& tensor, const reference::RowId& id, const RowMistake& mistake,
+                ExactGate& gate, Findings& findings) {
+    if (mistake.columns.empty()) return;
+    gate.fail(mistake.first);
+    for (const std::int64_t c : mistake.columns) findings.wrong(tensor, id, c);
+}
+
+RowMistake differs_from_v_row(const JudgeContext& context, const reference::RowId& id, std::int64_t j) {
     const reference::AttentionArgs& args = context.args;
     const Outputs::Tensor& o = context.outputs.at("o");
     const std::int64_t hk = id.h / (args.shape.nhead_q / args.shape.nhead_k);
     const std::int64_t index = o.rows().index(id);
+    RowMistake mistake;
     for (std::int64_t c = 0; c < args.shape.hdim_v; ++c) {
         const double v = reference::value_of(args, id.b, hk, j, c);
         const double exact = context.expected.scale_o * v;
         const bool on_grid = reference::round_to(args.v.type, v) == v;
         const double target = reference::round_to(o.type(), exact);
-        if (ulps_between(o.type(), o.code(index, c), target) > copied_row_ulps(context, on_grid))
+        if (ulps_between(o.type(), o.code(index, c), target) <= copied_row_ulps(context, on_grid)) continue;
+        mistake.add(c, [&] {
             return fmt::format("{} column {}: got {:.9g}, V of key {} gives {:.9g}", o.rows().place(id), c,
                                o.value(index, c), j, target);
+        });
     }
-    return {};
+    return mistake;
 }
 
 namespace {
@@ -104,13 +114,15 @@ void judge_random_bytes(const JudgeContext& context, Findings& findings, Judgeme
 void judge_empty_row(const JudgeContext& context, std::int64_t index, ExactGate& gate, Findings& findings) {
     const Outputs::Tensor& o = context.outputs.at("o");
     const auto& id = o.rows().id(index);
-    for (std::int64_t c = 0; c < o.columns(index); ++c)
-        if (o.code(index, c) != 0) {
-            gate.fail(fmt::format("{} sees no key but column {} is {:.9g}, not +0", o.rows().place(id), c,
-                                  o.value(index, c)));
-            findings.wrong(o, id, c);
-            break;
-        }
+    RowMistake mistake;
+    for (std::int64_t c = 0; c < o.columns(index); ++c) {
+        if (o.code(index, c) == 0) continue;
+        mistake.add(c, [&] {
+            return fmt::format("{} sees no key but column {} is {:.9g}, not +0", o.rows().place(id), c,
+                               o.value(index, c));
+        });
+    }
+    reject_row(o, id, mistake, gate, findings);
     const Outputs::Tensor* lse = context.outputs.find("lse");
     if (lse == nullptr) return;
     const double got = lse->value(index, 0), wanted = reference::sink_logit_of(context.args, id.h);
@@ -157,10 +169,7 @@ void judge_special_rows(const JudgeContext& context, Findings& findings, Judgeme
         } else if (keys.single() && !dropout && reference::sink_logit_of(context.args, id.h) == -infinity) {
             any_single = true;
             if (!std::ranges::binary_search(context.expected.rows, id)) singles.push_back(id);
-            const auto wrong = differs_from_v_row(context, id, keys.first);
-            if (wrong.empty()) continue;
-            single.fail(wrong);
-            findings.wrong(o, id, -1);
+            reject_row(o, id, differs_from_v_row(context, id, keys.first), single, findings);
         }
     }
     if (context.fill != Fill::huge) judge_single_lse(context, singles, single, findings);
@@ -195,10 +204,7 @@ void judge_edge_rows(const JudgeContext& context, Findings& findings, Judgement&
         const std::int64_t seqlen_k = reference::entry_lengths(context.args, id.b).seqlen_k;
         if (!keys.single() && !context.edge->decides(winner, seqlen_k, last_wins)) continue;
         ++decided;
-        const auto wrong = differs_from_v_row(context, id, winner);
-        if (wrong.empty()) continue;
-        gate.fail(wrong);
-        findings.wrong(o, id, -1);
+        reject_row(o, id, differs_from_v_row(context, id, winner), gate, findings);
     }
     if (seeing == 0) return;
     if (!excuse.empty()) {

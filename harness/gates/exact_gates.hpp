@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace fmha::harness::detail {
 
@@ -25,7 +26,24 @@ bool is_power_of_two(double value);
 /// Whether P's pre-scale is a power of two, as the kernel declares it (T-6).
 bool has_exact_prescale(const JudgeContext& context);
 
-/// O must be the V row of key j, rounded; returns the mistake of the first column that differs.
-std::string differs_from_v_row(const JudgeContext& context, const reference::RowId& id, std::int64_t j);
+/// What an exact gate rejects in one row.
+struct RowMistake {
+    std::string first; ///< sentence of the first wrong column
+    std::vector<std::int64_t> columns;
+
+    /// The sentence is asked for once.
+    template <class Sentence>
+    void add(std::int64_t column, const Sentence& sentence) {
+        if (columns.empty()) first = sentence();
+        columns.push_back(column);
+    }
+};
+
+/// Tells of the wrong columns of a row, if there are any.
+void reject_row(const Outputs::Tensor& tensor, const reference::RowId& id, const RowMistake& mistake,
+                ExactGate& gate, Findings& findings);
+
+/// O must be the V row of key j, rounded.
+RowMistake differs_from_v_row(const JudgeContext& context, const reference::RowId& id, std::int64_t j);
 
 } // namespace fmha::harness::detail

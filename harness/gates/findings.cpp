@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 namespace fmha::harness {
 namespace {
@@ -81,7 +82,7 @@ void Findings::count(const Outputs::Tensor& tensor, const reference::RowId& row,
     const RowSpace::Facts facts = group.space.facts(row);
     auto& list = facts.checked ? group.checked : group.elsewhere;
     if (list.size() >= most_wrong) return;
-    list.push_back({row.b, row.h, row.i, column, facts.length, facts.partners, ratio});
+    list.push_back({tensor.name(), {row.b, row.h, row.i, column, facts.length, facts.partners, ratio}});
     if (column < 0) return;
     group.mixed_columns =
         group.mixed_columns || (group.columns != Axis::none && group.columns != tensor.column_axis());
@@ -95,9 +96,26 @@ std::vector<Deviation> Findings::worst() const {
     return worst;
 }
 
+/// An element that several gates reject is one wrong element, as far off as the strictest of them says.
+std::vector<WrongElement> Findings::each_once(std::vector<Found> found) {
+    const auto place = [](const Found& one) {
+        const WrongElement& at = one.element;
+        return std::tie(one.tensor, at.b, at.h, at.row, at.column);
+    };
+    std::ranges::sort(found, [&](const Found& left, const Found& right) {
+        const auto one = place(left), other = place(right);
+        return one != other ? one < other : left.element.ratio > right.element.ratio;
+    });
+    const auto same = std::ranges::unique(found, {}, place);
+    found.erase(same.begin(), same.end());
+    std::vector<WrongElement> wrong;
+    for (const Found& one : found) wrong.push_back(one.element);
+    return wrong;
+}
+
 std::string Findings::Group::pattern() const {
     const bool of_checked = !checked.empty();
-    return classify(of_checked ? checked : elsewhere,
+    return classify(each_once(of_checked ? checked : elsewhere),
                     {.rows = space.axis,
                      .column_axis = mixed_columns ? Axis::none : columns,
                      .batch = space.batch,

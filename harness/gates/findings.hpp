@@ -60,15 +60,20 @@ class Findings {
         double ratio;
         Deviation deviation;
     };
+    struct Found {
+        std::string tensor;
+        WrongElement element;
+    };
     struct Group {
         RowSpace space;
-        std::vector<WrongElement> checked, elsewhere;
-        Axis columns = Axis::none; ///< of the wrong elements, as long as it is one
-        std::int64_t extent = 0;   ///< of that axis
+        std::vector<Found> checked, elsewhere; ///< once for each gate
+        Axis columns = Axis::none;             ///< of the wrong elements, as long as it is one
+        std::int64_t extent = 0;               ///< of that axis
         bool mixed_columns = false;
 
         std::string pattern() const;
     };
+    static std::vector<WrongElement> each_once(std::vector<Found> found);
     Group& group_of(Axis axis);
     void count(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column, double ratio);
 

@@ -37,23 +37,26 @@ std::string not_a_mean(const JudgeContext& context) {
     return {};
 }
 
-/// The mistake in the first column of a row of `ties`.
-std::string differs_from_mean(const JudgeContext& context, const reference::RowId& id, const Parity& keys) {
+/// What is wrong in a row of `ties`.
+RowMistake differs_from_mean(const JudgeContext& context, const reference::RowId& id, const Parity& keys) {
     const Outputs::Tensor& o = context.outputs.at("o");
     const Shape& shape = context.args.shape;
     const std::int64_t hk = id.h / (shape.nhead_q / shape.nhead_k), index = o.rows().index(id);
     const auto n = static_cast<double>(keys.count());
+    RowMistake mistake;
     for (std::int64_t c = 0; c < o.columns(index); ++c) {
         const double sum =
             static_cast<double>(keys.even) * reference::value_of(context.args, id.b, hk, 0, c) +
             static_cast<double>(keys.odd) * reference::value_of(context.args, id.b, hk, 1, c);
         const double exact = context.expected.scale_o * sum / n;
         if (o.value(index, c) == reference::round_to(o.type(), exact)) continue;
-        return fmt::format("{} column {}: got {:.9g}, the exact value {:.9g} rounds to {:.9g}",
-                           o.rows().place(id), c, o.value(index, c), exact,
-                           reference::round_to(o.type(), exact));
+        mistake.add(c, [&] {
+            return fmt::format("{} column {}: got {:.9g}, the exact value {:.9g} rounds to {:.9g}",
+                               o.rows().place(id), c, o.value(index, c), exact,
+                               reference::round_to(o.type(), exact));
+        });
     }
-    return {};
+    return mistake;
 }
 
 /// Rows of 2, 4, 8 … keys, because only their mean is exact in fp32; those with as many even as odd keys are ties.
@@ -64,10 +67,7 @@ void judge_means(const JudgeContext& context, Findings& findings, ExactGate& gat
         const Parity keys = Parity::of(reference::key_ranges(context.args, id));
         if (keys.count() < 2 || !is_power_of_two(static_cast<double>(keys.count()))) continue;
         ties += keys.even == keys.odd ? 1 : 0;
-        const auto wrong = differs_from_mean(context, id, keys);
-        if (wrong.empty()) continue;
-        gate.fail(wrong);
-        findings.wrong(o, id, -1);
+        reject_row(o, id, differs_from_mean(context, id, keys), gate, findings);
     }
     if (ties == 0) gate.fail("no row is a tie: none sees 2, 4, 8 … keys, half of them at even positions");
 }
@@ -83,10 +83,7 @@ void judge_dropped_weights(const JudgeContext& context, Findings& findings, Exac
     for (const auto& id : o.rows().ids()) {
         if (!sees_from_the_first(reference::key_ranges(context.args, id))) continue;
         ++decided;
-        const auto wrong = differs_from_v_row(context, id, 0);
-        if (wrong.empty()) continue;
-        gate.fail(wrong);
-        findings.wrong(o, id, -1);
+        reject_row(o, id, differs_from_v_row(context, id, 0), gate, findings);
     }
     if (decided == 0) gate.fail("no row has a weight that is a tie: none sees the first two keys and no gap");
 }

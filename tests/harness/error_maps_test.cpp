@@ -7,10 +7,13 @@
 #include "kernels/targets/host/faults/fault.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "tests/harness/faulty_kernels.hpp"
+#include "tests/harness/gate_support.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace fmha::harness::test {
 namespace {
@@ -99,6 +102,53 @@ TEST(ErrorMaps, StoredRandomBytesAreShownOneByOne) {
     EXPECT_EQ(map->all_wrong(), 2);
     EXPECT_EQ(wrong_at(*map, 5, 3), 1);
     EXPECT_EQ(wrong_at(*map, 5, 17), 1);
+}
+
+/// Correct, but for channel 37 of O in the rows that `spoiled` names, of entry 0 and head 0.
+Launch spoils_channel(std::function<bool(std::int64_t row)> spoiled) {
+    return [spoiled = std::move(spoiled)](const KernelConfig& config, const Invocation& invocation) {
+        host_target::make_instance(config)->launch(invocation, {});
+        const auto spoil = [&](const TensorView& o, std::int64_t rows) {
+            for (std::int64_t row = 0; row < rows; ++row)
+                if (spoiled(row)) {
+                    const std::int64_t at = o.offset(0, 0, row, 37);
+                    store_code(o.data, o.type, at, load_code(o.data, o.type, at) ^ 0x4400U);
+                }
+        };
+        if (const auto* fwd = std::get_if<FwdArgs>(&invocation)) spoil(fwd->o, fwd->shape.seqlen_q);
+        if (const auto* split = std::get_if<SplitKvArgs>(&invocation)) spoil(split->o, split->shape.seqlen_q);
+    };
+}
+
+/// G1 rejects the element, and so does an exact gate of each of these cases.
+TEST(ErrorMaps, AnElementThatTwoGatesRejectIsOne) {
+    for (const auto& [name, exact] :
+         {std::pair{"fwd/plain[hdim=64,seqlen_q=64,seqlen_k=1]@1", "G5.3"},
+          std::pair{"fwd/plain[hdim=64,seqlen_q=64,seqlen_k=70,fill=edge_last]@1", "exact"},
+          std::pair{"fwd/plain[hdim=64,seqlen_q=64,seqlen_k=64,fill=ties]@1", "exact"},
+          std::pair{
+              "fwd/plain[hdim=64,seqlen_q=64,seqlen_k=64,fill=weight_ties,scale_s=0.6931471805599453]@1",
+              "exact"},
+          std::pair{"splitkv/plain[dtype=fp16,hdim=64,seqlen_q=64,seqlen_k=1,stage=combine,num_splits=1]@1",
+                    "G5.3"}}) {
+        const CaseResult result = result_of(name, spoils_channel([](std::int64_t row) { return row == 41; }));
+        EXPECT_THAT(failed_gates(result), testing::IsSupersetOf({"G1", exact})) << name << result.message;
+        const ErrorMap* map = map_of(result, "o");
+        ASSERT_NE(map, nullptr) << name << ": " << result.message;
+        EXPECT_EQ(map->all_wrong(), 1) << name;
+        EXPECT_EQ(wrong_at(*map, 41, 37), 1) << name;
+        EXPECT_THAT(result.pattern, testing::AllOf(testing::StartsWith("1 of "), testing::HasSubstr("row 41"),
+                                                   testing::EndsWith("only column 37")))
+            << name;
+    }
+}
+
+TEST(ErrorMaps, AWrongChannelOfEveryRowIsNotEverywhere) {
+    const CaseResult result = result_of("fwd/plain[batch=1,heads=1,hdim=64,seqlen_q=64,seqlen_k=1]@1",
+                                        spoils_channel([](std::int64_t) { return true; }));
+    ASSERT_NE(map_of(result, "o"), nullptr) << result.message;
+    EXPECT_EQ(map_of(result, "o")->all_wrong(), 64);
+    EXPECT_EQ(result.pattern, "64 of 64 checked rows: only column 37");
 }
 
 TEST(ErrorMaps, AGreenCaseHasNone) {
