@@ -190,6 +190,8 @@ class MergeCommand final : public Command {
         if (!report.info.machine.empty()) run.machine = report.info.machine;
         run.asked = static_cast<std::int64_t>(merged.identity.value("cases", std::uint64_t{0}));
         run.identity = harness::whole_identity(report.identity);
+        if (report.identity.contains(harness::without_results_key))
+            run.identity[harness::without_results_key] = report.identity.at(harness::without_results_key);
         const auto recording = store_.begin(run);
         for (std::size_t i = 0; i < report.results.size();) {
             std::size_t end = i;

@@ -147,6 +147,10 @@ class VerifyCommand final : public Command {
         report.ledger = harness::Ledger(options.rules);
         report.info.seconds = watch.seconds();
         complete(report, cases, *target);
+        if (const auto names = without_results(report.results, cases); !names.empty()) {
+            report.identity[harness::without_results_key] = names;
+            if (recording) recording->identify({{harness::without_results_key, names}});
+        }
         std::optional<harness::CatalogueLedger> account;
         if (catalogue_.on()) {
             account = catalogue_.account(cases, report.results);
@@ -192,12 +196,20 @@ class VerifyCommand final : public Command {
             report.info.left_out.push_back(std::move(sampled));
     }
 
+    static std::vector<std::string> without_results(const std::vector<harness::CaseResult>& results,
+                                                    const std::vector<Case>& cases) {
+        std::set<std::string_view> judged;
+        for (const auto& result : results) judged.insert(result.name);
+        std::vector<std::string> names;
+        for (const Case& c : cases)
+            if (!judged.contains(c.id)) names.push_back(c.id);
+        return names;
+    }
+
     /// How many cases have no kernel of a name that --kernel asks for; empty for none.
     std::string without_kernel(const std::vector<harness::CaseResult>& results,
                                const std::vector<Case>& cases) const {
-        std::set<std::string_view> judged;
-        for (const auto& result : results) judged.insert(result.name);
-        const auto left = std::ranges::count_if(cases, [&](const Case& c) { return !judged.contains(c.id); });
+        const std::size_t left = without_results(results, cases).size();
         if (left == 0 || run_.kernel_filter().empty()) return {};
         return fmt::format(
             "{} of {} cases were not asked: none of the kernels that accept them has a name like {}", left,

@@ -52,8 +52,12 @@ std::optional<Part> read_journal(const std::string& text, const std::filesystem:
         text, file, schema, [&finished](std::string_view line) { return take_line(line, finished); });
     if (!identity) return std::nullopt;
     Part part{file.string(), *identity, {}};
-    for (auto& [name, results] : finished)
+    std::vector<std::string> without_results;
+    for (auto& [name, results] : finished) {
+        if (results.empty()) without_results.push_back(name);
         std::move(results.begin(), results.end(), std::back_inserter(part.results));
+    }
+    if (!without_results.empty()) part.identity[without_results_key] = without_results;
     return part;
 }
 

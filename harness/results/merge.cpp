@@ -62,7 +62,7 @@ void check_shards(const ShardRuns& shards, std::uint64_t count, std::vector<std:
 } // namespace
 
 Json whole_identity(const Json& of_shard) {
-    constexpr std::array own{"shard", "shard_cases", "run"};
+    constexpr std::array own{"shard", "shard_cases", "run", without_results_key};
     Json whole = Json::object();
     for (const auto& [key, value] : of_shard.items())
         if (std::find(own.begin(), own.end(), key) == own.end()) whole[key] = value;
@@ -147,21 +147,25 @@ ShardRuns shard_runs(std::vector<Part>& parts) {
         std::map<std::string, std::vector<CaseResult>> of_part;
         check_each_once(part);
         for (CaseResult& result : part.results) of_part[result.name].push_back(std::move(result));
+        for (const std::string& name : member(part, without_results_key, std::vector<std::string>()))
+            of_part.try_emplace(name);
         run.results.merge(of_part); // results that another file of this run has brought already stay
     }
     return shards;
 }
 
-/// Moves the results to `merged`, those of a case from the first shard that has it, and says which stand in two; returns the number
-/// of cases.
+/// Moves the results to `merged`, those of a case from the first shard that has it, and the names of cases without one; says which
+/// stand in two shards, and returns the number of cases.
 std::size_t move_results(ShardRuns& shards, Merged& merged) {
     std::map<std::string, std::pair<std::uint64_t, std::string>> owners; ///< shard and file of a case
-    std::vector<std::string> doubled;
+    std::vector<std::string> doubled, without_results;
     for (auto& [shard, runs] : shards)
         for (auto& [id, run] : runs)
             for (auto& [name, results] : run.results) {
                 const auto [owner, is_new] = owners.try_emplace(name, shard, run.file);
-                if (is_new)
+                if (is_new && results.empty())
+                    without_results.push_back(name);
+                else if (is_new)
                     std::move(results.begin(), results.end(), std::back_inserter(merged.results));
                 else if (owner->second.first != shard) // of a shard that was run twice one sentence says it
                     doubled.push_back(
@@ -173,6 +177,7 @@ std::size_t move_results(ShardRuns& shards, Merged& merged) {
         doubled.push_back(fmt::format("{} other cases stand in two shards", others));
     }
     merged.problems.insert(merged.problems.end(), doubled.begin(), doubled.end());
+    if (!without_results.empty()) merged.identity[without_results_key] = without_results;
     return owners.size();
 }
 

@@ -28,6 +28,10 @@ struct Merged {
 /// runs apart.
 inline constexpr const char* objections_key = "waivers_red";
 
+/// The member of a shard's identity with the names of cases that it looked at and that have no result, because none of the kernels that
+/// accept them was asked for. They are not missing.
+inline constexpr const char* without_results_key = "cases_without_results";
+
 /// Joins parts of one run: several files of one shard (its journal and its report) count once. Shards and cases that are missing, and
 /// cases that were run twice, are problems. Throws InputError when there is no part, or when two are of different runs: the members
 /// of their identities that differ.

@@ -131,6 +131,16 @@ void Recording::add(std::span<const CountRecord> counts) {
     });
 }
 
+void Recording::identify(const Json& members) {
+    run_.identity.update(members);
+    attempt([&] {
+        store_.database()
+            .prepare("UPDATE run SET identity = ? WHERE run = ?")
+            .with(run_.identity.dump(), row_)
+            .run();
+    });
+}
+
 void Recording::finish(double seconds, const std::string& verdict) {
     attempt([&] {
         store_.database()

@@ -75,6 +75,9 @@ class Recording {
     void add(std::span<const ResourceRecord> resources);
     void add(std::span<const CountRecord> counts);
 
+    /// Members of the run's identity that are known at its end.
+    void identify(const Json& members);
+
     /// The run has come to its end.
     void finish(double seconds, const std::string& verdict);
 

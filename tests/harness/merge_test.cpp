@@ -154,6 +154,42 @@ TEST(Merge, NamesMissingShards) {
     EXPECT_FALSE(std::filesystem::exists(folder / "all.db")) << "half a run is no run";
 }
 
+// Cases of which no kernel has the name of --kernel were looked at, whichever file says so, and in the joined report as well.
+TEST(Merge, MissesNoCaseThatHadNothingToRun) {
+    const Scratch folder;
+    const auto shard = [&](const char* which, const std::vector<std::string>& file) {
+        std::vector<std::string> line{"verify", "--cases-root", FMHA_CASES_DIR, "--kernels", "all"};
+        line.insert(line.end(), {"--kernel", "*_h64x64_*", "--jobs", "1", "--shard", which});
+        line.insert(line.end(), {"--html", folder / "page.html"});
+        for (const char* name :
+             {"[hdim=64]", "[hdim=64,seqlen_k=70]", "[hdim=128]", "[hdim=128,seqlen_k=70]"})
+            line.push_back(fmt::format("fwd/plain{}@1", name));
+        line.insert(line.end(), file.begin(), file.end());
+        const Ran ran = test::run(line);
+        EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+    };
+    shard("1/1", {"--journal", folder / "1.jsonl", "--json", folder / "1.json", "--store", folder / "1.db"});
+    for (const char* file : {"1.jsonl", "1.json", "1.db"}) {
+        const Ran ran = merge({folder / file});
+        EXPECT_EQ(ran.code, 0) << file << ran.out;
+        EXPECT_THAT(ran.out, Not(HasSubstr("RED: "))) << file;
+    }
+    for (const char* half : {"1/2", "2/2"}) shard(half, {"--store", folder / "2.db"});
+    merge({folder / "2.db", "--json", folder / "all.json", "--store", folder / "all.db"});
+    for (const char* file : {"all.json", "all.db"}) {
+        const Ran ran = merge({folder / file});
+        EXPECT_EQ(ran.code, 0) << file << ran.out << ran.err;
+    }
+    // A case that the file does not speak of is missing as ever.
+    Json run = Json::parse(system::read_file(folder / "1.json"));
+    run["identity"]["cases_without_results"] = Json::array();
+    system::write_file(folder / "1.json", run.dump());
+    EXPECT_THAT(merge({folder / "1.json"}).out, HasSubstr("1.json: 2 of the 4 cases of shard 1 are missing"));
+    run["identity"]["cases_without_results"] = 7;
+    system::write_file(folder / "1.json", run.dump());
+    EXPECT_THAT(merge({folder / "1.json"}).err, HasSubstr("1.json: cases_without_results of its identity: "));
+}
+
 TEST(Merge, NamesAShardThatWasKilled) {
     const Scratch folder;
     const auto files = three_shards(folder);
