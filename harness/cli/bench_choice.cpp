@@ -60,6 +60,10 @@ bool BenchChoice::names_matrix() const {
         files_, [](const std::string& file) { return file.ends_with(".yaml") || file.ends_with(".yml"); });
 }
 
+catalog::FamilySet BenchChoice::families() const {
+    return parse_families(family_.empty() ? std::vector<std::string>() : std::vector{family_});
+}
+
 KernelChoice BenchChoice::kernels() const {
     if (kernels_) return *kernels_;
     const bool list_alone = files_.empty() && shapes_.empty();
@@ -71,6 +75,9 @@ void BenchChoice::check() {
     list_.take_configs(files_);
     if (tier_ && files_.empty())
         throw InputError("--tier needs CASES: a --shape, --problems and kernels of a list have none");
+    if (!shapes_.empty() && !families().has(KernelFamily::fwd))
+        throw InputError(
+            fmt::format("--family {}: a --shape is a case of fwd; allowed beside it: fwd, all", family_));
     if (!kernel_filter_.empty() && kernels() == KernelChoice::planned)
         throw InputError("--kernel needs --kernels matching or all");
     if (!num_splits_.empty() && problems_.empty() && !(files_.empty() && shapes_.empty()))
@@ -87,6 +94,21 @@ void BenchChoice::check() {
 }
 
 namespace {
+
+/// The case of a --shape.
+Case case_of(const std::string& shape) {
+    Case c;
+    c.id = shape;
+    c.lse = false;
+    c.stride_padding = 0;
+    harness::apply_overrides(shape, shape, c);
+    harness::check_form(c, "--shape " + shape, harness::Sizes::any); // a shape without room is a result
+    if (c.expect != harness::Expectation::pass)
+        throw InputError(
+            fmt::format("--shape {}: expect is {}; allowed: pass, because a refusal takes no time", shape,
+                        to_string(c.expect)));
+    return c;
+}
 
 /// Why --problems have no case: which head dimensions the kernels of the list have.
 std::string no_head_dimension(const std::vector<harness::ListedKernel>& kernels) {
@@ -111,15 +133,7 @@ std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::stri
     std::vector<Case> chosen;
     if (!files_.empty()) add_files(archs, arch, chosen);
     for (const std::string& text : shapes_)
-        for (const std::string& shape : harness::expand_ranges(text)) {
-            Case c;
-            c.id = shape;
-            c.lse = false;
-            c.stride_padding = 0;
-            harness::apply_overrides(shape, shape, c);
-            harness::check_padding(c, "--shape " + shape); // a shape without room is a result
-            chosen.push_back(std::move(c));
-        }
+        for (const std::string& shape : harness::expand_ranges(text)) chosen.push_back(case_of(shape));
     if (!problems_.empty() || (files_.empty() && shapes_.empty())) {
         const auto problems = harness::parse_problems(problems_.empty() ? "2,8,1024,128" : problems_);
         std::vector<std::int64_t> splits;
@@ -130,9 +144,7 @@ std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::stri
         }
         if (splits.empty()) splits = {1, 2, 4, 8};
         std::vector<harness::ListedKernel> kernels;
-        for (const KernelConfig& config :
-             kernels_of(archs, arch,
-                        parse_families(family_.empty() ? std::vector<std::string>() : std::vector{family_})))
+        for (const KernelConfig& config : kernels_of(archs, arch, families()))
             kernels.push_back({catalog::name_of(list_.rules(), config), config});
         for (Case& c : harness::problem_cases(kernels, problems, splits)) chosen.push_back(std::move(c));
         if (chosen.empty()) throw InputError(no_head_dimension(kernels));

@@ -43,6 +43,8 @@ class BenchChoice {
 
   private:
     bool names_matrix() const;
+    /// Those of --family; every one without it.
+    catalog::FamilySet families() const;
     harness::Tier tier() const { return tier_.value_or(harness::Tier::smoke); }
     /// The kernels of the list for an architecture that the filters leave.
     const std::vector<KernelConfig>& kernels_of(const arch::ArchSet& archs, const std::string& arch,

@@ -145,6 +145,27 @@ TEST(BenchCommand, ACaseWithoutRoomIsNotRun) {
                 HasSubstr("--memory-limit is -1"));
 }
 
+// As a case of a file does, but for its size. Nothing is timed.
+TEST(BenchCommand, AShapeMustNotContradictItself) {
+    const auto said = [](const std::string& shape) {
+        const Ran ran = run({"bench", "--shape", shape, "--seconds", "0.001"});
+        EXPECT_EQ(ran.code, 2) << shape;
+        EXPECT_EQ(ran.out, "") << shape;
+        return ran.err;
+    };
+    EXPECT_EQ(said("seqlen_q=[],seqlen_k=4"),
+              "fmha bench: --shape seqlen_q=[],seqlen_k=4: seqlen_q=[]: expected "
+              "at least one length\n");
+    EXPECT_EQ(
+        said("seqlen_q=16,physical_q=8,length_form_q=seqlen"),
+        "fmha bench: --shape seqlen_q=16,physical_q=8,length_form_q=seqlen: seqlen_q=16: is longer than the "
+        "allocated length 8 of physical_q\n");
+    EXPECT_EQ(
+        said("seqlen=16,expect=no_kernel:x"),
+        "fmha bench: --shape seqlen=16,expect=no_kernel:x: expect is no_kernel; allowed: pass, because a "
+        "refusal takes no time\n");
+}
+
 TEST(BenchCommand, BadInputIsASentence) {
     for (const std::vector<std::string>& twice :
          {std::vector<std::string>{"--shape", "seqlen=16", "--shape", "seqlen=16"},
@@ -157,6 +178,10 @@ TEST(BenchCommand, BadInputIsASentence) {
     EXPECT_THAT(run({"bench", "--shape", "hdimm=64"}).err, HasSubstr("did you mean hdim"));
     EXPECT_THAT(run({"bench", "--shape", "hdim=64", "--seconds", "0"}).err, HasSubstr("--seconds is 0"));
     EXPECT_THAT(run({"bench", "--shape", "hdim=64", "--kernel", "x"}).err, HasSubstr("--kernel needs"));
+    EXPECT_EQ(run({"bench", "--shape", "seqlen=16", "--family", "bwd"}).err,
+              "fmha bench: --family bwd: a --shape is a case of fwd; allowed beside it: fwd, all\n");
+    EXPECT_THAT(run({"bench", "--shape", "seqlen=16", "--family", "forward"}).err,
+                HasSubstr("--family forward: not known; allowed: "));
     for (const auto& arguments : {std::vector<std::string>{"bench"}, {"bench", "--shape", "hdimm=64"}})
         EXPECT_EQ(run(arguments).code, 2);
 }
