@@ -3,6 +3,7 @@
 #include "harness/cli/attempts.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/output_files.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
 #include "harness/regression/compare.hpp"
@@ -107,7 +108,19 @@ class GateCommand final : public Command {
             throw InputError("--reason is blank; later readers need it");
         for (const std::string& file : {html_, json_})
             if (!file.empty()) system::check_writable(file);
-        if (!junit_.empty()) system::check_writable(std::filesystem::path(junit_) / "gate.xml");
+        if (junit_.empty()) return;
+        std::vector<std::string> names = regression::family_names();
+        names.emplace_back("gate");
+        for (const std::string& name : names)
+            require_different(
+                {{"--junit", junit_file(name)}},
+                {{"--store", store_}, {"--against", against_}, {"--html", html_}, {"--json", json_}});
+        system::check_writable(junit_file("gate"));
+    }
+
+    /// Of a family, or "gate" for the whole.
+    std::filesystem::path junit_file(const std::string& name) const {
+        return std::filesystem::path(junit_) / (name + ".xml");
     }
 
     Side side_before(const store::Store& store) const {
@@ -126,10 +139,9 @@ class GateCommand final : public Command {
         Attempts attempt;
         attempt([&] {
             if (junit_.empty()) return;
-            system::write_file(std::filesystem::path(junit_) / "gate.xml", reports::junit(verdict));
+            system::write_file(junit_file("gate"), reports::junit(verdict));
             for (const auto& family : verdict.families)
-                system::write_file(std::filesystem::path(junit_) / (family.family + ".xml"),
-                                   reports::junit(verdict, family));
+                system::write_file(junit_file(family.family), reports::junit(verdict, family));
         });
         attempt.write(html_, [&] { return reports::section(verdict); });
         attempt.write(json_, [&] { return to_json(verdict).dump(1) + "\n"; });

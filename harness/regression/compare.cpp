@@ -339,6 +339,12 @@ class Comparison {
 
 } // namespace
 
+std::vector<std::string> family_names() {
+    std::vector<std::string> names{no_family, any_family};
+    for (const auto& [family, name] : EnumTable<ApiFamily>::names) names.emplace_back(name);
+    return names;
+}
+
 std::int64_t FamilyVerdict::red_findings() const {
     return std::count_if(findings.begin(), findings.end(), [](const Finding& f) { return f.red(); });
 }

@@ -43,6 +43,9 @@ struct FamilyVerdict {
     std::int64_t red_findings() const;
 };
 
+/// Every name that a FamilyVerdict may have.
+std::vector<std::string> family_names();
+
 struct Verdict {
     std::string before, after; ///< the sides, for people
     std::vector<FamilyVerdict> families;
