@@ -113,6 +113,10 @@ std::vector<Settings> CaseFile::covering_rows(Tier tier) const {
     const auto rows = covering_array(level_counts(cover_, tier), [&](const LevelRow& row) {
         return constraints.why_forbidden(row) != nullptr;
     });
+    if (rows.empty())
+        throw InputError(fmt::format(
+            "{}: cover.exclude: excludes every row of tier {}; allowed: exclusions that leave a row", where_,
+            to_string(tier)));
     std::vector<Settings> result;
     for (const auto& row : rows) {
         Settings settings;

@@ -275,6 +275,10 @@ class VerifyCommand final : public Command {
                 fmt::print(streams.out, "{}\n", c.id);
         }
         if (reports_.prints_json()) fmt::print(streams.out, "{}\n", names.dump(0));
+        if (cases.empty())
+            fmt::print(
+                streams.err,
+                "fmha verify: no case matches; a run of none is red (CASES, --tier, --family, --shard)\n");
         return cases.empty() ? check_failed : all_well;
     }
 

@@ -75,6 +75,21 @@ TEST(Verify, NothingExecutedIsRed) {
     EXPECT_THAT(ran.out, HasSubstr("RED: nothing was executed"));
 }
 
+TEST(Verify, AListOfNothingIsToldAndRed) {
+    for (const std::vector<std::string>& line :
+         {std::vector<std::string>{"fwd/tiny", "--family", "bwd"}, {one_case, "--shard", "2/2"}})
+        for (const bool json : {false, true}) {
+            std::vector<std::string> list = line;
+            list.emplace_back("--list");
+            if (json) list.insert(list.end(), {"--format", "json"});
+            const Ran ran = verify_on<harness::test::NoKernels>(list);
+            EXPECT_EQ(ran.code, 1);
+            EXPECT_EQ(ran.out, json ? "[]\n" : "");
+            EXPECT_EQ(ran.err, "fmha verify: no case matches; a run of none is red (CASES, --tier, --family, "
+                               "--shard)\n");
+        }
+}
+
 TEST(Verify, ListsWithoutRunning) {
     const Ran ran = verify_on<harness::test::NoKernels>({one_case, "--list"});
     EXPECT_EQ(ran.code, 0);

@@ -174,6 +174,8 @@ TEST(Malformed, CaseFiles) {
          "X: cover.exclude[0].bias: is not a field of a cover axis"},
         {R"("cover": {"each": {"lse": [true], "mask": ["0"]}, "exclude": [{"lse": true, "why": "w"}]})",
          "X: cover.exclude[0]: needs at least two fields"},
+        {R"("cover": {"each": {"lse": [true], "mask": ["0"]}, "exclude": [{"lse": true, "mask": "0", "why": "w"}]})",
+         "X: cover.exclude: excludes every row of tier smoke; allowed: exclusions that leave a row"},
 
         // Values relative to the planned kernel.
         {"\"each\": {\"seqlen_k\": [\"tile_n0/2\"]}",
