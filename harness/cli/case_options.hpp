@@ -5,6 +5,7 @@
 #include "harness/cli/memory_limit.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/run/case_tensors.hpp"
+#include "kernels/arch/usual_arch.hpp"
 
 #include <string>
 
@@ -30,7 +31,7 @@ class CaseOptions {
   private:
     ArchFiles arch_files_;
     MemoryLimit memory_;
-    std::string case_, root_, arch_ = "gfx950";
+    std::string case_, root_, arch_ = arch::usual_arch;
 };
 
 } // namespace fmha::cli

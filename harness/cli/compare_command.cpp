@@ -18,6 +18,7 @@
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
 #include "harness/run/worker_pool.hpp"
+#include "kernels/arch/usual_arch.hpp"
 #include "parity/side_by_side/agreement.hpp"
 #include "reference/kernel_numerics.hpp"
 
@@ -95,7 +96,7 @@ class CompareCommand final : public Command {
         if (!tensors_.empty()) refuse_what_runs_have();
         if (cases_.empty() && tensors_.empty()) cases_.emplace_back("fwd/parity");
         const ArchFiles& files = run_.arch_files();
-        const std::string arch = run_.arch().empty() ? "gfx950" : run_.arch();
+        const std::string arch = run_.arch().empty() ? arch::usual_arch : run_.arch();
         if (!tensors_.empty()) load.planned_tile = harness::house_tiles(arch, files.load());
         const std::vector<Case> cases = harness::load_cases(cases_, load);
         if (!tensors_.empty()) return two_folders(cases, arch, streams);

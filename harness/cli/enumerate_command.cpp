@@ -13,6 +13,7 @@
 #include "harness/cli/kernel_output.hpp"
 #include "harness/cli/list_options.hpp"
 #include "harness/cli/support_table.hpp"
+#include "kernels/arch/usual_arch.hpp"
 #include "kernels/catalog/query/columns.hpp"
 
 #include <fmt/ostream.h>
@@ -69,7 +70,7 @@ std::string_view EnumerateCommand::example() const {
 
 void EnumerateCommand::declare(OptionSet& options) {
     options.positionals("CONFIG", configs_, "the file of --config");
-    options.list("--arch", archs_, "architectures (default gfx950)");
+    options.list("--arch", archs_, fmt::format("architectures (default {})", arch::usual_arch));
     arch_files_.declare(options);
     options.choice(
         "--rules", rules_,
@@ -157,7 +158,7 @@ int EnumerateCommand::correct(const arch::ArchSet& archs, const Streams& streams
     auto wanted = fields_from_json<KernelConfig>(stated, correct_);
     if (archs_.size() > 1) throw InputError("--correct is about one architecture; --arch names several");
     if (wanted.arch.empty())
-        wanted.arch = archs.at(archs_.empty() ? std::string("gfx950") : archs_.front()).name();
+        wanted.arch = archs.at(archs_.empty() ? std::string(arch::usual_arch) : archs_.front()).name();
     else if (!archs_.empty() && wanted.arch.view() != archs_.front())
         throw InputError(
             fmt::format("{} names arch {}, but --arch is {}", correct_, wanted.arch.view(), archs_.front()));
@@ -287,7 +288,7 @@ int EnumerateCommand::run(const Streams& streams) {
 catalog::Request EnumerateCommand::request(const arch::ArchSet& archs, catalog::RuleSet rules,
                                            const Streams& streams) {
     catalog::Request request;
-    if (archs_.empty()) archs_ = {"gfx950"};
+    if (archs_.empty()) archs_ = {arch::usual_arch};
     if (configs_.size() + (config_.empty() ? 0U : 1U) > 1)
         throw InputError("name one configuration: as CONFIG or with --config");
     if (!configs_.empty()) config_ = configs_.front();

@@ -11,6 +11,7 @@
 #include "harness/cli/cases_root.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/run/planned_kernels.hpp"
+#include "kernels/arch/usual_arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/catalog/glob.hpp"
 #include "kernels/generator/sample.hpp"
@@ -61,7 +62,7 @@ void refuse_if_empty(const std::vector<KernelConfig>& kernels, std::string_view 
 } // namespace
 
 void KernelRequest::declare(OptionSet& options) {
-    options.list("--arch", archs_, "Architectures (default gfx950)");
+    options.list("--arch", archs_, fmt::format("Architectures (default {})", arch::usual_arch));
     arch_files_.declare(options);
     options.list("--family,--variant", families_,
                  "Kernel families, or splitkv, bwd, … for all kernels behind an API: all of them unless "
@@ -138,7 +139,8 @@ std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) 
 }
 
 std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& archs) {
-    const auto targets = parse_archs(archs, archs_.empty() ? std::vector<std::string>{"gfx950"} : archs_);
+    const auto targets =
+        parse_archs(archs, archs_.empty() ? std::vector<std::string>{arch::usual_arch} : archs_);
     catalog::Request request = list_.request(archs, targets);
     if (request.rules != catalog::RuleSet::house && !tier_.empty())
         throw InputError(

@@ -10,6 +10,7 @@
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/plan_snapshot.hpp"
 #include "harness/cli/plan_upstream.hpp"
+#include "kernels/arch/usual_arch.hpp"
 
 #include <fmt/ostream.h>
 
@@ -109,10 +110,11 @@ class PlanCommand final : public Command {
         std::vector<StatedProblem> problems;
         if (!problem_file_.empty()) problems = problems_from_text(input_text(problem_file_), problem_file_);
         std::vector<ArchName> names;
-        if (problems.empty()) names.push_back(archs.at(arch_.empty() ? default_arch : arch_).name());
+        if (problems.empty()) names.push_back(archs.at(arch_.empty() ? arch::usual_arch : arch_).name());
         for (StatedProblem& stated : problems) {
             Problem& problem = stated.problem;
-            if (problem.arch.empty()) problem.arch = archs.at(arch_.empty() ? default_arch : arch_).name();
+            if (problem.arch.empty())
+                problem.arch = archs.at(arch_.empty() ? arch::usual_arch : arch_).name();
             if (!arch_.empty() && problem.arch.view() != arch_)
                 throw InputError(problem_file_ + ": a problem names arch " + problem.arch.str() +
                                  ", but --arch is " + arch_);
@@ -180,7 +182,6 @@ class PlanCommand final : public Command {
     }
 
     ArchFiles arch_files_;
-    static constexpr const char* default_arch = "gfx950";
     std::string problem_file_, arch_, policy_ = "seqtune", rules_, config_, upstream_, snapshots_, reason_,
                                       export_;
     OutputFormat format_ = OutputFormat::text;

@@ -4,8 +4,10 @@
 #include "harness/cli/options.hpp"
 #include "harness/cli/within.hpp"
 #include "harness/run/targets.hpp"
+#include "kernels/arch/usual_arch.hpp"
 
 #include <cstdint>
+#include <fmt/format.h>
 #include <optional>
 #include <string>
 
@@ -16,7 +18,9 @@ class TargetChoice {
   public:
     void declare(OptionSet& options) {
         options.choice("--target", name_, harness::target_names(), "Where kernels run");
-        options.option("--arch", arch_, "Architecture to plan for (default: gfx950, or the device's)");
+        options.option(
+            "--arch", arch_,
+            fmt::format("Architecture to plan for (default: {}, or the device's)", arch::usual_arch));
         arch_files_.declare(options);
         options.option("--kernels-dir", kernels_dir_,
                        "With --target hip: folder that `fmha build` filled (default: fmha-kernels)");

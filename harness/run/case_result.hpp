@@ -5,6 +5,7 @@
 #include "harness/run/waivers.hpp"
 #include "harness/run/worker_pool.hpp"
 #include "kernels/arch/arch.hpp"
+#include "kernels/arch/usual_arch.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -23,7 +24,7 @@ struct GivenOptions {
 };
 
 struct CaseRunOptions {
-    std::string arch = "gfx950";
+    std::string arch = arch::usual_arch;
     GivenOptions given{};
     bool all_kernels = false;             ///< every accepting kernel, not only the planned one
     std::string kernel_filter;            ///< glob on kernel names, with all_kernels; empty = all

@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/parallel.hpp"
 #include "harness/run/host_target.hpp"
+#include "kernels/arch/usual_arch.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
@@ -37,8 +38,8 @@ class EmulatedTarget final : public Target {
 
 std::shared_ptr<const Target> make_emulated_target(const TargetOptions& options) {
     refuse_device_options(options, "emulated");
-    return std::make_shared<EmulatedTarget>(options.arch.empty() ? "gfx942" : options.arch, archs_of(options),
-                                            system::threads_of_each(options.jobs));
+    return std::make_shared<EmulatedTarget>(options.arch.empty() ? arch::usual_arch : options.arch,
+                                            archs_of(options), system::threads_of_each(options.jobs));
 }
 
 } // namespace fmha::harness

@@ -4,7 +4,7 @@
 
 namespace fmha::harness {
 
-/// The HIP target's kernels, lane by lane on the processor; gfx942 when the options name no architecture.
+/// The HIP target's kernels, lane by lane on the processor; the usual architecture when the options name none.
 std::shared_ptr<const Target> make_emulated_target(const TargetOptions& options);
 
 } // namespace fmha::harness

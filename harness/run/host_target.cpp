@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
+#include "kernels/arch/usual_arch.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
 #include "kernels/targets/host/row_tiles.hpp"
@@ -49,8 +50,8 @@ class HostTarget final : public Target {
 
 std::shared_ptr<const Target> make_host_target(const TargetOptions& options) {
     refuse_device_options(options, "host");
-    return std::make_shared<HostTarget>(options.arch.empty() ? "gfx950" : options.arch, archs_of(options),
-                                        system::threads_of_each(options.jobs));
+    return std::make_shared<HostTarget>(options.arch.empty() ? arch::usual_arch : options.arch,
+                                        archs_of(options), system::threads_of_each(options.jobs));
 }
 
 void refuse_device_options(const TargetOptions& options, std::string_view target) {

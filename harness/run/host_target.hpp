@@ -4,7 +4,7 @@
 
 namespace fmha::harness {
 
-/// The processor: every configuration of every architecture, gfx950 unless the options say otherwise.
+/// The processor: every configuration of every architecture, of the usual one unless the options say otherwise.
 std::shared_ptr<const Target> make_host_target(const TargetOptions& options);
 
 /// Throws InputError when `options` has something that only a target with built kernels takes.

@@ -208,6 +208,14 @@ std::ptrdiff_t most_threads_during(const std::function<void()>& work) {
     return most - 1;
 }
 
+/// The documents of --arch know one default, whichever processor target runs the kernels.
+TEST(Targets, PlanForTheSameArchitectureUnlessToldOtherwise) {
+    for (const char* name : {"host", "emulated"}) {
+        EXPECT_EQ(make_target(name, {})->arch(), "gfx950") << name;
+        EXPECT_EQ(make_target(name, {.arch = "gfx90a", .kernels_dir = {}})->arch(), "gfx90a") << name;
+    }
+}
+
 TEST(Jobs, ProcessesTimesKernelThreadsFitTheMachine) {
     const int hardware = system::hardware_threads();
     if (hardware < 2) GTEST_SKIP() << "one hardware thread: kernels start no other";
