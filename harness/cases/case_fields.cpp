@@ -301,7 +301,7 @@ const std::vector<CaseField>& table() {
         of_part<&C::backward, &BackwardPart::forward>("forward", {}, backward),
         of_part<&C::backward, &BackwardPart::compute_units>("compute_units", integer, backward),
         plain<&C::fill>("fill"),
-        plain<&C::repeats>("repeats", "an integer from 0 to 1000000"),
+        plain<&C::repeats>("repeats", "an integer from 1 to 1000000"),
         plain<&C::sampled_rows>("sampled_rows", boolean),
         {"expect",
          "\"pass\", \"pass:KERNEL-GLOB\", \"invalid_problem:RULE\" or \"no_kernel:REASON\"",

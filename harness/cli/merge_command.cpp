@@ -69,6 +69,15 @@ std::vector<Part> parts_of(const std::string& file) {
         fmt::format("{}: is neither a report (--json) nor a journal nor a store of fmha verify", file));
 }
 
+/// The list that the run was of, as `file` records it.
+std::optional<RecordedCatalogue> list_of(const Merged& merged, const std::string& file) {
+    try {
+        return RecordedCatalogue::of(merged.identity);
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("{}: catalogue of its identity: {}", file, error.what()));
+    }
+}
+
 class MergeCommand final : public Command {
   public:
     std::string_view name() const override { return "merge"; }
@@ -105,8 +114,9 @@ class MergeCommand final : public Command {
         std::vector<Part> parts;
         for (const std::string& file : files_)
             for (Part& part : parts_of(file)) parts.push_back(std::move(part));
+        const std::string first = parts.empty() ? std::string() : parts.front().file;
         const Merged merged = harness::merge(std::move(parts));
-        const auto list = RecordedCatalogue::of(merged.identity);
+        const auto list = list_of(merged, first);
         if (!list && !ledger_.empty())
             throw InputError("--ledger: these are no shards of a run with --catalogue");
         reports::Report report = report_of(merged, list.has_value(), streams.invocation);

@@ -98,6 +98,18 @@ T member(const Part& part, const std::string& key, T otherwise) {
     }
 }
 
+/// What the report of the joined run takes from an identity is text, numbers of cases apart.
+void check_identity(const Part& part) {
+    for (const char* key : {"version", "target", "arch", "kernels", "machine", "compiler", "selection",
+                            "target_name", "driver", "commit", "cases_sha256"})
+        static_cast<void>(member(part, key, std::string()));
+    static_cast<void>(member(part, "cases", std::uint64_t{0}));
+    static_cast<void>(member(part, "catalogue", std::vector<std::string>()));
+    if (part.identity.contains("catalogue") && !part.identity.contains("arch"))
+        throw InputError(fmt::format(
+            "{}: arch of its identity is missing; a run of a list is of an architecture", part.file));
+}
+
 /// A run tells of each kernel on a case once. Candidates that are not built may share the kernel that is not.
 void check_each_once(const Part& part) {
     std::set<std::pair<std::string_view, std::string_view>> seen;
@@ -129,6 +141,7 @@ std::vector<std::string> objections_of(const std::vector<Part>& parts) {
 /// What the files hold, by shard and run; all must be of the run of the first.
 ShardRuns shard_runs(std::vector<Part>& parts) {
     ShardRuns shards;
+    for (const Part& part : parts) check_identity(part);
     const Json whole = shared_by_shards(parts.front().identity);
     for (Part& part : parts) {
         const Json identity = shared_by_shards(part.identity);

@@ -35,6 +35,20 @@ Enum enum_of(const std::string& text, const Database& database) {
                                  database.file().string(), text, allowed_names<Enum>()));
 }
 
+/// The identity of a run, whose digests tell which program and kernels it is of.
+Json identity_of(const std::string& text, const Database& database) {
+    const Json identity = from_json(text, database, [](const Json& json) { return json; });
+    const auto damaged = [&](std::string_view what, const Json& value, std::string_view expected) {
+        return InputError(fmt::format("{}: is damaged: {} is {}, expected {}", database.file().string(), what,
+                                      value.dump(), expected));
+    };
+    if (!identity.is_object()) throw damaged("the identity of a run", identity, "an object");
+    for (const char* key : {"program_sha256", "kernels_sha256"})
+        if (identity.contains(key) && !identity.at(key).is_string())
+            throw damaged(fmt::format("{} of the identity of a run", key), identity.at(key), "a text");
+    return identity;
+}
+
 RunRecord run_of(const Statement& row, const Database& database) {
     RunRecord run;
     int column = 0;
@@ -47,7 +61,7 @@ RunRecord run_of(const Statement& row, const Database& database) {
     run.shard = row.integer(column++);
     run.shards = row.integer(column++);
     run.asked = row.integer(column++);
-    run.identity = from_json(row.text(column), database, [](const Json& identity) { return identity; });
+    run.identity = identity_of(row.text(column), database);
     return run;
 }
 

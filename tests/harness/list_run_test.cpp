@@ -78,10 +78,20 @@ TEST(MergeCatalogue, RefusesAListThatIsNotTheShards) {
                 HasSubstr("has other kernels in this program"));
     run["identity"]["catalogue"] = Json::array({"--nonsense"});
     system::write_file(folder / "run.json", run.dump());
-    EXPECT_EQ(test::run({"merge", folder / "run.json"}).code, 2);
+    const auto said = [&] {
+        const Ran ran = test::run({"merge", folder / "run.json"});
+        EXPECT_EQ(ran.code, 2);
+        return ran.err;
+    };
+    const std::string place = "fmha merge: " + folder / "run.json" + ": ";
+    EXPECT_THAT(said(), testing::StartsWith(place + "catalogue of its identity: "));
     run["identity"]["catalogue"] = 7;
     system::write_file(folder / "run.json", run.dump());
-    EXPECT_EQ(test::run({"merge", folder / "run.json"}).code, 2);
+    EXPECT_THAT(said(), testing::StartsWith(place + "catalogue of its identity: "));
+    run["identity"]["catalogue"] = Json::array({"--catalogue"});
+    run["identity"]["arch"] = 7;
+    system::write_file(folder / "run.json", run.dump());
+    EXPECT_THAT(said(), testing::StartsWith(place + "arch of its identity: "));
     test::verify_tails({15}, {"--jobs", "1", "--json", folder / "cases.json"});
     EXPECT_THAT(test::run({"merge", folder / "cases.json", "--ledger", folder / "l.tsv"}).err,
                 HasSubstr("--ledger: these are no shards of a run with --catalogue"));

@@ -301,6 +301,12 @@ TEST(Merge, RefusesOtherKindsOfValuesThanReportsHave) {
                 HasSubstr("the results are 7, expected an array"));
     EXPECT_THAT(said([](Json& run) { run["identity"] = 7; }),
                 HasSubstr("the identity is 7, expected an object"));
+    EXPECT_THAT(said([](Json& run) { run["identity"]["version"] = 7; }),
+                HasSubstr("run.json: version of its identity: "));
+    EXPECT_THAT(said([](Json& run) { run["identity"]["target_name"] = Json::array(); }),
+                HasSubstr("run.json: target_name of its identity: "));
+    EXPECT_THAT(said([](Json& run) { run["identity"]["catalogue"] = 7; }),
+                HasSubstr("run.json: catalogue of its identity: "));
     EXPECT_THAT(said([](Json& run) { run["identity"]["shard"] = "x"; }), HasSubstr("run.json"));
     EXPECT_THAT(said([](Json& run) { run["identity"]["cases"] = Json::array(); }), HasSubstr("run.json"));
 }

@@ -97,6 +97,12 @@ TEST(Store, NamesItselfWhereItHoldsNoJson) {
     run_sql(file, "UPDATE run SET identity = '{'");
     EXPECT_THAT(refusal([&] { Store(file, Access::read).runs(); }),
                 testing::StartsWith(file + ": is damaged: "));
+    run_sql(file, "UPDATE run SET identity = '7'");
+    EXPECT_EQ(refusal([&] { Store(file, Access::read).runs(); }),
+              file + ": is damaged: the identity of a run is 7, expected an object");
+    run_sql(file, "UPDATE run SET identity = '{\"kernels_sha256\": [1]}'");
+    EXPECT_EQ(refusal([&] { Store(file, Access::read).runs(); }),
+              file + ": is damaged: kernels_sha256 of the identity of a run is [1], expected a text");
     run_sql(file, "UPDATE result SET worst = '[1]'");
     EXPECT_THAT(refusal([&] { Store(file, Access::read).results("old"); }),
                 testing::StartsWith(file + ": is damaged: "));

@@ -233,6 +233,9 @@ TEST(RowFilter, NamesTheExpressionThePlaceAndTheMistake) {
                 HasSubstr("\"c.hdim == 128\": character 1: no such column: c.hdim; did you mean hdim_q?"));
     EXPECT_THAT(refusal("c.colour == 1"), HasSubstr("no such column: c.colour; there are: gfx_arch"));
     EXPECT_THAT(refusal("c.hdim_q == "), HasSubstr("character 13: a value is missing"));
+    EXPECT_THAT(refusal("c.name.startswith()"), HasSubstr("character 8: startswith() takes 1 value, not 0"));
+    EXPECT_THAT(refusal("c.name.endswith('a', 'b')"), HasSubstr("endswith() takes 1 value, not 2"));
+    EXPECT_THAT(refusal("replace('a')"), HasSubstr("character 1: replace() takes 3 values, not 1"));
     EXPECT_THAT(
         refusal("hdim == 128"),
         HasSubstr("character 1: no such column: hdim (a text stands in quotes); did you mean hdim_q?"));

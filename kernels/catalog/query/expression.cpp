@@ -232,14 +232,17 @@ class Parser : private TokenReader {
 
     /// The arguments behind `given`, up to the closing parenthesis, and the call.
     Term apply(const TermFunction& function, std::vector<Term> given, std::size_t at) {
+        const std::size_t before_the_dot = given.size();
         if (!take_sign(")")) {
             do given.push_back(value_of(disjunction()));
             while (take_sign(","));
             expect_sign(")");
         }
-        if (given.size() != function.arguments.size())
-            fail(at, fmt::format("{}() takes {} values, not {}", function.name, function.arguments.size(),
-                                 given.size()));
+        if (given.size() != function.arguments.size()) {
+            const std::size_t takes = function.arguments.size() - before_the_dot;
+            fail(at, fmt::format("{}() takes {} {}, not {}", function.name, takes,
+                                 takes == 1 ? "value" : "values", given.size() - before_the_dot));
+        }
         std::vector<std::string> arguments;
         for (std::size_t i = 0; i < given.size(); ++i) {
             need(given[i], function.arguments[i], fmt::format("{}()", function.name));

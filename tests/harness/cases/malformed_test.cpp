@@ -228,6 +228,8 @@ TEST(Malformed, CaseFiles) {
         {"\"set\": {\"num_splits\": 3}",
          "X: set.num_splits: num_splits is not a field of family fwd; families that have it: fwd_splitkv"},
         {"\"set\": {\"repeats\": 0}", "X: fwd/x@1: repeats=0: a case runs at least once"},
+        {"\"set\": {\"repeats\": -1}",
+         "X: set.repeats: -1 is not allowed; expected an integer from 1 to 1000000"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"logits_soft_cap": 30}, "fill": "edge_last"})",
          "X: fwd/x[fill=edge_last]@1: fill=edge_last: the answer is exact only without a "
          "logits soft-cap"},
