@@ -3,6 +3,7 @@
 # that one shard at a time has a GPU; then their journals are merged. DEVICES "all" asks `fmha devices`. FMHA names the command (default: fmha). Ends
 # with the exit code of the merge.
 set -euo pipefail
+(($# >= 3)) || { echo "usage: ctest.sh DEVICES SHARDS FOLDER [ARGUMENTS of fmha verify]" >&2; exit 2; }
 devices=$1 shards=$2 folder=$(realpath -m "$3")
 here=$(realpath "$(dirname "$0")")
 fmha=$(command -v "${FMHA:-fmha}") || { echo "ctest.sh: ${FMHA:-fmha}: there is no such command; FMHA=PATH names it" >&2; exit 2; }

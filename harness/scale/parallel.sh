@@ -3,6 +3,7 @@
 # their reports are merged here. HOSTS is what `parallel --sshlogin` takes: "gpu1,gpu2", and ":" for this machine. FMHA names the command
 # on every host (default: fmha). A shard whose host is lost is tried on another one, three times. Ends with the exit code of the merge.
 set -euo pipefail
+(($# >= 3)) || { echo "usage: parallel.sh HOSTS SHARDS FOLDER [ARGUMENTS of fmha verify]" >&2; exit 2; }
 hosts=$1 shards=$2 folder=$(realpath -m "$3") fmha=${FMHA:-fmha}
 command -v parallel >/dev/null || { echo "parallel.sh: GNU parallel is not installed" >&2; exit 2; }
 mkdir -p "$folder"

@@ -4,6 +4,7 @@
 # (--partition, --gres=gpu:1). FOLDER must be seen by all nodes. A task that Slurm starts again continues its journal, and so does the
 # whole script when it is started again with the same arguments.
 set -euo pipefail
+(($# >= 2)) || { echo "usage: slurm.sh SHARDS FOLDER [ARGUMENTS of fmha verify]" >&2; exit 2; }
 shards=$1 folder=$(realpath -m "$2")
 fmha=$(command -v "${FMHA:-fmha}") || { echo "slurm.sh: ${FMHA:-fmha}: there is no such command; FMHA=PATH names it" >&2; exit 2; }
 mkdir -p "$folder"

@@ -2,6 +2,7 @@
 # run.sh BIN_FOLDER WORK_FOLDER SECONDS [NAME…]: runs the fuzzers of these names (all) for SECONDS each, one after the other, and prints how many
 # inputs each had. New inputs stay in WORK_FOLDER/corpus; a finding stays in WORK_FOLDER/findings and makes the code 1.
 set -euo pipefail
+(($# >= 3)) || { echo "usage: run.sh BIN_FOLDER WORK_FOLDER SECONDS [NAME…]" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$1 work=$2 seconds=$3
 names=("${@:4}")

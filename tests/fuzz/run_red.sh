@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # run_red.sh: run.sh is red for a fuzzer with a finding, for one that says nothing, and for one that is not there; it runs the others all the same.
+# With too few words it says which ones it takes.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
@@ -16,3 +17,6 @@ for words in "json: ended with 77; finding: half a case" "names              40 
 done
 ((code == 1)) || { echo "ended with $code" >&2; exit 1; }
 "$here/run.sh" "$scratch/bin" "$scratch/work" 1 names | grep '40 inputs in all: GREEN' >/dev/null
+code=0
+said=$("$here/run.sh" "$scratch/bin" "$scratch/work" 2>&1) || code=$?
+((code == 2)) && [[ $said == "usage: run.sh BIN_FOLDER WORK_FOLDER SECONDS "* ]] || { echo "ended with $code: $said" >&2; exit 1; }
