@@ -26,8 +26,8 @@ std::string ws_features(const KernelConfig& config) {
             found);
     return fmt::format(
         "a warp-specialised kernel runs on sm_90 without dropout: forward, paged-KV or batch prefill "
-        "(linear layout) of fp16 or bf16, V by row, without scales; or forward of fp8, fp8bf16 or "
-        "fp8fp32 with qscale {} or {}; {}",
+        "(linear layout) of fp16 or bf16, V by row, without scales, or of fp8, fp8bf16 or fp8fp32 with "
+        "qscale {} or {}, V by column in forward alone; {}",
         to_string(QScale::no_scale), to_string(QScale::pertensor), found);
 }
 
@@ -37,8 +37,9 @@ std::string ws_tiles(const KernelConfig& config) {
     return fmt::format(
         "a warp-specialised kernel has one to three teams of 64 rows (one where query heads share a tile), "
         "and multiplies 64 rows, a multiple of 16 columns up to 256, 16 deep (of fp8 multiples of 32 keys, "
-        "at most 128 channels, 32 deep; over pages of paged-KV a divisor of 128 keys, of batch prefill "
-        "pages of 8 keys or more), found {} teams, a tile of {} by {} and {} channels, instructions "
+        "at most 128 channels of V, 32 deep; over pages of paged-KV a divisor of 128 keys, of batch prefill "
+        "pages of 8 keys or more, of fp8 of 16), found {} teams, a tile of {} by {} and {} channels, "
+        "instructions "
         "{}x{}x{} and {}x{}x{}",
         config.algorithm.wave.m0, tile.m0, tile.n0, tile.n1, warp.m0, warp.n0, warp.k0, warp.m1, warp.n1,
         warp.k1);

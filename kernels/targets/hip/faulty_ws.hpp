@@ -64,8 +64,8 @@ class FaultyTeamMachine : public Machine {
     FMHA_DEVICE void load_matrix(Words& out, int r0, Address address, bool transposed) {
         Machine::load_matrix(out, r0, address, transposed && fault_ != WsFault::values_not_transposed);
     }
-    FMHA_DEVICE int transposer(int thread) const {
-        return fault_ == WsFault::keys_transposed_twice ? 0 : Machine::transposer(thread);
+    FMHA_DEVICE int transposer(int thread, int feeders) const {
+        return fault_ == WsFault::keys_transposed_twice ? 0 : Machine::transposer(thread, feeders);
     }
 
   private:

@@ -51,7 +51,7 @@ class TeamWork {
         if (block_.machine.group() == 0) {
             block_.machine.release_registers();
             if constexpr (Block::template may<&WsPlan::values>(&StreamPlan::transposed)) {
-                if (block_.machine.transposes(block_.plan().transposers)) {
+                if (block_.machine.transposes(block_.plan().feeders, block_.plan().transposers)) {
                     FMHA_NO_UNROLL
                     for (std::uint32_t n = 0; items.exists(n); ++n) {
                         const auto work = work_of(items[n]);
@@ -123,7 +123,7 @@ class TeamWork {
         if (in_boxes) {
             BoxCorner corner = rows.corner({0, place.head, -first}, matrix.rows.size, first);
             const std::int32_t of_head = corner.at[2];
-            int to = plan.stage(stage) + SwizzledTile::block_bytes(feeder * plan.box_lines);
+            int to = plan.stage(stage) + SwizzledTile::block_bytes(feeder * plan.lines_together());
             FMHA_UNROLL
             for (int n = 0; n * feeders < plan.boxes(); ++n) {
                 if (plan.boxes() % feeders != 0 && n * feeders + feeder >= plan.boxes()) break;
@@ -131,7 +131,7 @@ class TeamWork {
                 copy_lines(plan, map, corner, channel, to, full);
                 corner.at[1] += feeders * plan.box_lines;
                 corner.at[3] -= feeders * plan.box_lines;
-                to += SwizzledTile::block_bytes(feeders * plan.box_lines);
+                to += SwizzledTile::block_bytes(feeders * plan.lines_together());
             }
         } else {
             copy_lines(plan, map, rows.corner(place, matrix.rows.size, row0), channel, plan.stage(stage),

@@ -53,7 +53,9 @@ class Transposition {
     Block block_;
 
     /// The first key of the wave in the first step.
-    FMHA_DEVICE int first_key(int thread) const { return keys * block_.machine.transposer(thread); }
+    FMHA_DEVICE int first_key(int thread) const {
+        return keys * block_.machine.transposer(thread, block_.plan().feeders);
+    }
     /// Where the lane's line of the first read lies in a tile: matrices 0 and 1 have keys of 16 channels, 2 and 3 those of 16 more.
     FMHA_DEVICE int read_place(int thread) const {
         const int lane = block_.lane(thread), matrix = lane / side, row = lane % side, pair = row / 2;

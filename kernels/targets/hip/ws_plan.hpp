@@ -25,6 +25,8 @@ struct StreamPlan {
     std::int16_t fillers = 1, takers = 0; ///< arrivals that make a stage full, and empty
 
     FMHA_DEVICE constexpr int boxes() const { return lines / box_lines; }
+    /// Lines of a box that lie together in a stage: even lines of all boxes come first where a tile is interleaved.
+    FMHA_DEVICE constexpr int lines_together() const { return interleaved ? box_lines / 2 : box_lines; }
     FMHA_DEVICE constexpr int stage(int number) const { return offset + number * stage_bytes; }
     FMHA_DEVICE constexpr int full(int number) const { return barriers + 8 * number; }
     FMHA_DEVICE constexpr int empty(int number) const { return barriers + 8 * (stages + number); }
@@ -82,8 +84,9 @@ constexpr int keys_of_box(const KernelConfig& cfg) {
     if (!api.always_paged) return keys;
     if (!api.lists_pages) return page_granule % keys == 0 ? keys : 0;
     if (has.page_size % keys == 0) return keys;
-    const bool fits = has.page_size % SwizzledTile::group_lines == 0 && keys % has.page_size == 0;
-    return fits ? has.page_size : 0;
+    // Keys of 8 bits come in two halves of a box, even lines and odd ones.
+    const int granule = SwizzledTile::group_lines * (kernels::adds_tiles_apart(has.data_type) ? 2 : 1);
+    return has.page_size % granule == 0 && keys % has.page_size == 0 ? has.page_size : 0;
 }
 
 /// The most boxes of a tile: products have at most 256 columns, and a page at least 8 keys.
@@ -108,8 +111,9 @@ constexpr void deal_out_threads(WsPlan& plan, const KernelConfig& cfg) {
     plan.blocks = static_cast<std::int16_t>(cfg.algorithm.block_per_cu > 0 ? cfg.algorithm.block_per_cu : 1);
     // Registers are dealt out to threads at entry, in eights; then the feed hands its spare ones to the teams.
     const int at_entry = 65536 / (plan.blocks * plan.threads) / 8 * 8;
-    // Of tiles of several pages it has their numbers: 40 registers spill 24 bytes.
-    const bool several_pages = keys_of_box(cfg) < cfg.algorithm.tile.n0;
+    // Of tiles of several pages it has their numbers: 40 registers spill 24 bytes, but beside e4m3's two feeders the teams would spill 20.
+    const bool several_pages =
+        keys_of_box(cfg) < cfg.algorithm.tile.n0 && !kernels::adds_tiles_apart(cfg.signature.data_type);
     plan.feed_registers = plan.teams * plan.blocks > 2 ? 32 : several_pages ? 56 : 40;
     plan.team_registers =
         static_cast<std::int16_t>((at_entry * (plan.teams + 1) - plan.feed_registers) / plan.teams / 8 * 8);
@@ -155,18 +159,22 @@ constexpr void lay_out_streams(WsPlan& plan, const KernelConfig& cfg, bool trans
     plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
     plan.values = stream(plan.value.type, lines_of_values, line_of_values, stages);
     if (transposes) plan.arriving = stream(plan.value.type, tile.n0, tile.n1, stages);
-    if (!e4m3) plan.keys.box_lines = plan.values.box_lines = static_cast<std::int16_t>(box_keys);
-    constexpr int warps_of_feed = 4;
-    plan.feeders =
-        static_cast<std::int16_t>(plan.keys.boxes() < warps_of_feed ? plan.keys.boxes() : warps_of_feed);
     plan.keys.interleaved = plan.values.by_column = e4m3;
-    plan.values.transposed = transposes;
+    if (transposes) {
+        plan.values.transposed = true;
+        plan.transposers = plan.values.fillers = 2;
+    }
+    plan.keys.box_lines = static_cast<std::int16_t>(box_keys);
+    if (transposes || !e4m3) (transposes ? plan.arriving : plan.values).box_lines = plan.keys.box_lines;
+    constexpr int warps_of_feed = 4;
+    const int boxes = plan.keys.boxes(), most_feeders = warps_of_feed - plan.transposers;
+    plan.feeders = static_cast<std::int16_t>(boxes < most_feeders ? boxes : most_feeders);
     for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values, &plan.arriving}) {
         s->takers = static_cast<std::int16_t>(plan.waves_of_teams());
         s->barriers = plan.lds_bytes;
         plan.lds_bytes += 16 * s->stages;
     }
-    if (transposes) plan.transposers = plan.values.fillers = plan.arriving.takers = 2;
+    if (transposes) plan.arriving.takers = plan.transposers;
     if (plan.lds_bytes > room) plan.problem = PlanProblem::lds;
 }
 
@@ -185,7 +193,7 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     const bool in_vectors = api.lists_pages && has.kv_layout != KvLayout::linear;
     // Products of 8 bits take lines of depth alone: V by row is transposed on its way to them.
     const bool by_row = has.v_layout == VLayout::row, transposes = e4m3 && by_row;
-    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia || !api.tensor_maps || in_vectors || (paged && e4m3) ||
+    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia || !api.tensor_maps || in_vectors || (paged && !by_row) ||
         (!halves && !e4m3) || (halves && !by_row) || has.has_dropout ||
         (has.qscale != QScale::no_scale && (!e4m3 || has.qscale != QScale::pertensor)))
         return plan;

@@ -111,7 +111,8 @@ void CachedProblem::place_entries() {
 
 TensorView CachedProblem::pool(const TensorView& from, std::int64_t cols, bool by_column,
                                Bytes& memory) const {
-    const std::int64_t heads = paged_.shape.nhead_k, rows = page_rows_, line = (by_column ? rows : cols) + 8;
+    const std::int64_t heads = paged_.shape.nhead_k, rows = page_rows_,
+                       line = (by_column ? rows : cols) + fwd_.shape().padding;
     const bool heads_inside = spec_.order % 3 == 0;
     TensorView view;
     view.type = from.type;

@@ -215,7 +215,10 @@ PrefillSpec prefill_spec_for(const KernelConfig& kernel, std::size_t turn) {
     shape.nhead_q = turn % 2 == 0 ? 4 : 2;
     shape.nhead_k = 2;
     shape.hdim_q = s.hdim_q - (turn % 2 == 0 ? 0 : vector);
-    shape.hdim_v = s.hdim_v - (turn % 3 == 0 ? 0 : 8);
+    // Tensor maps take lines of whole units of 16 bytes.
+    const std::int64_t narrower = kernel.algorithm.pipeline == Pipeline::ws ? vector : 8;
+    shape.hdim_v = s.hdim_v - (turn % 3 == 0 ? 0 : narrower);
+    shape.padding = narrower;
     shape.seqlen_q = {static_cast<std::int64_t>(turn % 5 == 0 ? 1 : 5 + turn % 9), turn % 3 == 0 ? 0 : 3};
     shape.seqlen_k = {129 + static_cast<std::int64_t>(turn * 7 % 150), turn % 4 == 0 ? 0 : 200};
     shape.bias = s.bias;

@@ -89,6 +89,31 @@ const Variant variants[] = {
          s.bias = BiasType::elementwise;
          s.seqlen_q = {70};
      }},
+    {"e4m3, tiles of half a page, a window",
+     2,
+     64,
+     128,
+     {.cache = Cache::gappy_pages, .order = 9},
+     [](Shape& s) {
+         s.data_type = DataType::fp8;
+         s.padding = 16;
+         s.seqlen_k = {333, 129};
+         s.mask = {MaskType::top_left, 90, 0, 0};
+     }},
+    {"e4m3, groups, no keys and one key",
+     2,
+     128,
+     64,
+     {.cache = Cache::pages, .share_first_page = true, .order = 10},
+     [](Shape& s) {
+         s.data_type = DataType::fp8;
+         s.padding = 16;
+         s.group = true;
+         s.batch = 3;
+         s.seqlen_q = {130, 65, 5};
+         s.seqlen_k = {261, 0, 1};
+         s.mask = {MaskType::bottom_right, -1, 0, 0};
+     }},
 };
 
 Shape shape_of(const Variant& variant) {

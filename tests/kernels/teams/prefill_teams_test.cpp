@@ -92,6 +92,31 @@ const SmallPages small_pages[] = {
          s.seqlen_q = {70};
          s.seqlen_k = {300, 261};
      }},
+    {"e4m3, pages of 16, grouped heads, descales",
+     2,
+     128,
+     128,
+     {.lookup = lists, .page_size = 16, .order = 10},
+     [](Shape& s) {
+         s.data_type = DataType::fp8bf16;
+         s.padding = 16;
+         s.qscale = QScale::pertensor;
+         s.nhead_q = 4;
+         s.nhead_k = 2;
+         s.seqlen_k = {333, 1};
+         s.mask = {MaskType::bottom_right, -1, 0, 0};
+     }},
+    {"e4m3, pages of whole tiles, a window",
+     2,
+     64,
+     128,
+     {.lookup = rows_of_a_table, .page_size = 128, .order = 11},
+     [](Shape& s) {
+         s.data_type = DataType::fp8;
+         s.padding = 16;
+         s.seqlen_k = {300, 129};
+         s.mask = {MaskType::top_left, 90, 0, 0};
+     }},
     {"pages of whole tiles",
      2,
      128,

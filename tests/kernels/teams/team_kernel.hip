@@ -1,4 +1,4 @@
-// Warp-specialised kernels: of three teams, of the tiles that leave the fewest registers, of e4m3 with V in both layouts, and over small pages.
+// Warp-specialised kernels: of three teams, of the tiles that leave the fewest registers, of e4m3 with V in both layouts, and over small pages of both types.
 #include "kernels/targets/hip/entry.hpp"
 
 namespace {
@@ -43,9 +43,10 @@ struct E4m3 {
 };
 
 /// Several pages a tile, which the feed looks up beside the state of a mask.
+template <class OfOneTensor>
 struct SmallPages {
     FMHA_DEVICE static constexpr fmha::KernelConfig config() {
-        fmha::KernelConfig c = TwoCausal::config();
+        fmha::KernelConfig c = OfOneTensor::config();
         c.signature.family = fmha::KernelFamily::batch_prefill;
         c.signature.mode = fmha::Mode::group;
         c.signature.use_paged_kv = true;
@@ -59,10 +60,11 @@ struct SmallPages {
 } // namespace
 
 FMHA_KERNEL(fmha_teams_three, Three)
-FMHA_KERNEL(fmha_teams_small_pages, SmallPages)
+FMHA_KERNEL(fmha_teams_small_pages, SmallPages<TwoCausal>)
 #ifdef FMHA_ALL_TEAM_KERNELS
 FMHA_KERNEL(fmha_teams_keys, ManyKeys)
 FMHA_KERNEL(fmha_teams_channels, ManyChannels)
 FMHA_KERNEL(fmha_teams_e4m3, E4m3<fmha::VLayout::column>)
 FMHA_KERNEL(fmha_teams_e4m3_by_row, E4m3<fmha::VLayout::row>)
+FMHA_KERNEL(fmha_teams_e4m3_small_pages, SmallPages<E4m3<fmha::VLayout::row>>)
 #endif

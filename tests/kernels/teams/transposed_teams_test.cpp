@@ -116,7 +116,7 @@ enum class Mistake : std::uint8_t {
 class MistakenTransposition : public EmulatedTeamMachine {
   public:
     MistakenTransposition(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent, Mistake mistake)
-        : EmulatedTeamMachine(block, unit, maps, agent), mistake_(transposes(0) ? mistake : Mistake::none),
+        : EmulatedTeamMachine(block, unit, maps, agent), mistake_(transposes(0, 0) ? mistake : Mistake::none),
           of_feed_(mistake) {}
 
     /// The first wait is for the arriving tile, the second one for a stage to be empty.
@@ -142,8 +142,8 @@ class MistakenTransposition : public EmulatedTeamMachine {
     void wave_barrier() {
         if (mistake_ != Mistake::lanes_apart) EmulatedTeamMachine::wave_barrier();
     }
-    int transposer(int thread) const {
-        return mistake_ == Mistake::half_twice ? 0 : EmulatedTeamMachine::transposer(thread);
+    int transposer(int thread, int feeders) const {
+        return mistake_ == Mistake::half_twice ? 0 : EmulatedTeamMachine::transposer(thread, feeders);
     }
     template <class Address>
     void load_matrix(EmulatedRegisters<std::uint32_t>& out, int r0, Address address, bool transposed) {

@@ -20,7 +20,7 @@ class EmulatedTeamMachine : public EmulatedMachine {
     /// `maps` must outlive the machine.
     EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent);
 
-    int group() const { return transposes(0) ? 0 : agent_; }
+    int group() const { return transposes(0, 0) ? 0 : agent_; }
     void release_registers() {
         check_together("registers");
         block_.release_registers(agent_);
@@ -45,8 +45,8 @@ class EmulatedTeamMachine : public EmulatedMachine {
     }
     static constexpr int feeder() { return 0; }
     static constexpr int feeders(int) { return 1; }
-    bool transposes(int) const { return block_.transposes(agent_); }
-    static int transposer(int thread) { return thread / wave_threads; }
+    bool transposes(int, int) const { return block_.transposes(agent_); }
+    static int transposer(int thread, int) { return thread / wave_threads; }
     void expect(int address, int bytes) {
         check_alone("bytes are expected");
         block_.expect(agent_, address, bytes);

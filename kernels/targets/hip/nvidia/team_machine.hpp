@@ -71,12 +71,12 @@ class TeamMachine : public Machine<128> {
     }
     FMHA_DEVICE static int feeder() { return static_cast<int>(threadIdx.x / 32U); }
     FMHA_DEVICE static constexpr int feeders(int count) { return count; }
-    /// Of the feed: the `count` warps behind the first.
-    FMHA_DEVICE static bool transposes(int count) {
+    /// Of the feed: the `count` warps behind those that copy.
+    FMHA_DEVICE static bool transposes(int feeders, int count) {
         const int warp = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 32U), 0);
-        return warp >= 1 && warp <= count;
+        return warp >= feeders && warp < feeders + count;
     }
-    FMHA_DEVICE static int transposer(int thread) { return thread / 32 - 1; }
+    FMHA_DEVICE static int transposer(int thread, int feeders) { return thread / 32 - feeders; }
     FMHA_DEVICE void expect(int address, int bytes) const {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(address)),
                      "r"(bytes)
