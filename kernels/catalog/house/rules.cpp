@@ -1,3 +1,4 @@
+#include "dispatcher/types/element.hpp"
 #include "kernels/catalog/ck/groups.hpp"
 #include "kernels/catalog/house/house.hpp"
 
@@ -74,7 +75,7 @@ bool team_tiles_by_mask(const KernelConfig& c) {
 }
 
 bool pages_of_boxes(const KernelConfig& c) {
-    constexpr int least = 8;
+    const int least = element_bits(element_types(c.signature.data_type, fp8_flavour(c.arch)).k) == 8 ? 16 : 8;
     const int page = c.signature.page_size, keys = c.algorithm.tile.n0;
     if (c.algorithm.pipeline != Pipeline::ws || page % keys == 0) return true;
     // The feed needs registers for pages and for the mask, which three teams do not have to give.
@@ -125,9 +126,9 @@ constexpr std::array own_rules{
         "pipeline ws with V by column serves batch mode: tensor copies end lines of keys where a tensor ends",
         lines_end_with_tensors},
     Rule{"H10", "batch_prefill on sm_90",
-         "pipeline ws takes pages of 8 keys or more, which a tensor copy brings as rows of the swizzle, and "
-         "tiles of whole pages or pages of whole tiles; three teams, whose feed spills beside several pages "
-         "and a mask, of the latter alone under one",
+         "pipeline ws takes pages of 8 keys or more, of 8 bits 16 or more, which tensor copies bring as rows "
+         "of the swizzle, and tiles of whole pages or pages of whole tiles; three teams, whose feed spills "
+         "beside several pages and a mask, of the latter alone under one",
          pages_of_boxes},
     Rule{"H11", "fwd on sm_90",
          "pipeline ws packs rows of several query heads of a KV head into a tile in batch mode and without "
