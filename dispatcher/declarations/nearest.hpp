@@ -33,11 +33,10 @@ using StatedFields = std::set<std::string, std::less<>>;
 StatedFields stated_fields(const Json& object, const std::string& path = {});
 
 /// A valid configuration stays as it is. An invalid one, or one without a tile, becomes the nearest kernel of rule set
-/// `house` for its architecture and family, with every field of the
-/// given one put back that breaks no rule there. Nearest means, in this order: its data type, its head dimensions, the other fields
-/// of its signature, its pipeline, its tile. The pipeline and
-/// what belongs to it are open where all of `algorithm` has its defaults and none of it is `stated`. Throws InputError for an architecture that `archs` lacks, and for a family of which it
-/// has no kernel.
+/// `house` for its architecture and family, with every field of the given one put back that breaks no rule there. Nearest means, in this
+/// order: its data type, its head dimensions, the other fields of its signature, its pipeline, its tile. The pipeline and what belongs to
+/// it are open where all of `algorithm` has its defaults and none of it is `stated`. Throws InputError for an architecture that `archs`
+/// lacks, and for a family of which it has no kernel.
 Correction nearest_valid(const KernelConfig& config, const arch::ArchSet& archs,
                          const StatedFields& stated = {});
 

@@ -20,7 +20,7 @@ void require(bool good, const char* rule, const char* field, T value, const char
                            fmt::format("{} is {}; {}", field, value, sentence));
 }
 
-/// Kernels compute scores in base 2, and no float holds log2(e) times a number above this: LSE was -infinity.
+/// Kernels compute scores in base 2, and no float holds log2(e) times a larger number.
 constexpr float largest_soft_cap = 2.3586e38F;
 
 std::int64_t blocks_of(std::int64_t length, std::int64_t size) {

@@ -147,10 +147,9 @@ class VerifyCommand final : public Command {
         report.ledger = harness::Ledger(options.rules);
         report.info.seconds = watch.seconds();
         complete(report, cases, *target);
-        if (const auto names = without_results(report.results, cases); !names.empty()) {
-            report.identity[harness::without_results_key] = names;
-            if (recording) recording->identify({{harness::without_results_key, names}});
-        }
+        if (recording && report.identity.contains(harness::without_results_key))
+            recording->identify(
+                {{harness::without_results_key, report.identity.at(harness::without_results_key)}});
         std::optional<harness::CatalogueLedger> account;
         if (catalogue_.on()) {
             account = catalogue_.account(cases, report.results);
@@ -189,8 +188,11 @@ class VerifyCommand final : public Command {
                                                                       harness::kernel_families_of(cases));
         if (const auto devices = target.devices(); devices.size() > 1)
             report.info.devices = harness::shares_of_devices(report.results, devices);
-        if (auto others = without_kernel(report.results, cases); !others.empty())
-            report.info.left_out.push_back(std::move(others));
+        if (auto names = without_results(report.results, cases); !names.empty()) {
+            if (!run_.kernel_filter().empty())
+                report.info.left_out.push_back(without_kernel(names.size(), cases.size()));
+            report.identity[harness::without_results_key] = std::move(names);
+        }
         std::ranges::move(waivers_.unused(cases, report.results), std::back_inserter(report.info.left_out));
         if (auto sampled = sampled_shapes(report.results, target.runs_row_tiles()); !sampled.empty())
             report.info.left_out.push_back(std::move(sampled));
@@ -206,14 +208,11 @@ class VerifyCommand final : public Command {
         return names;
     }
 
-    /// How many cases have no kernel of a name that --kernel asks for; empty for none.
-    std::string without_kernel(const std::vector<harness::CaseResult>& results,
-                               const std::vector<Case>& cases) const {
-        const std::size_t left = without_results(results, cases).size();
-        if (left == 0 || run_.kernel_filter().empty()) return {};
+    /// Of the cases, how many have no kernel of a name that --kernel asks for.
+    std::string without_kernel(std::size_t left, std::size_t cases) const {
         return fmt::format(
             "{} of {} cases were not asked: none of the kernels that accept them has a name like {}", left,
-            cases.size(), run_.kernel_filter());
+            cases, run_.kernel_filter());
     }
 
     void check_options() const {

@@ -88,15 +88,17 @@ std::optional<std::string> null_input(const Args& args, AskElements elements) {
         reason = null_tensor({{"bias", args.bias, &Elements::queries}}, ask);
     const QScale scale = args.quant.qscale;
     if (reason || scale == QScale::no_scale) return reason;
-    // Those of rows and of pages have elements where there are rows and pages (15.5).
-    const bool by_row = scale == QScale::per_token_head, of_pages = by_row || scale == QScale::kv_blockscale;
-    reason = null_tensor(
-        {{"q_descale", args.quant.q_descale, by_row ? &Elements::queries : &Elements::scalars}}, ask);
-    if (!reason && !(of_pages && args.place.page_count == 0))
-        reason = null_tensor({{"k_descale", args.quant.k_descale, &Elements::scalars}}, ask);
-    if (!reason && !(scale == QScale::kv_blockscale && args.place.page_count == 0))
-        reason = null_tensor({{"v_descale", args.quant.v_descale, &Elements::scalars}}, ask);
-    return reason;
+    const auto ask_with_pages = [&] {
+        Elements has = ask();
+        has.pages = args.place.page_count > 0;
+        return has;
+    };
+    const bool by_row = scale == QScale::per_token_head, by_page = scale == QScale::kv_blockscale;
+    return null_tensor(
+        {{"q_descale", args.quant.q_descale, by_row ? &Elements::queries : &Elements::scalars},
+         {"k_descale", args.quant.k_descale, by_row || by_page ? &Elements::pages : &Elements::scalars},
+         {"v_descale", args.quant.v_descale, by_page ? &Elements::pages : &Elements::scalars}},
+        ask_with_pages);
 }
 template <class AskElements>
 std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_pagedkv>, const PagedKvArgs& args,

@@ -13,7 +13,8 @@ namespace fmha::targets {
 /// be null, as PyTorch gives it; rows without keys are those of R-2.
 struct Elements {
     bool queries = false, keys = false, pairs = false;
-    bool scalars = true; ///< tensors of one value always have it
+    bool scalars = true; ///< tensors of one value, or of the heads, always have it
+    bool pages = true;   ///< whether the pool of a cache has any
 
     /// Reads the lengths, which are memory of this machine.
     static Elements of(const Shape& shape, const LengthArrays& lengths);
@@ -38,6 +39,7 @@ std::optional<std::string> null_tensor(std::initializer_list<NeededTensor> tenso
         std::string sentence = std::string(name) + ".data is NULL";
         if (needed == &Elements::queries) sentence += "; allowed only where no sequence has a query";
         if (needed == &Elements::keys) sentence += "; allowed only where no sequence has a key";
+        if (needed == &Elements::pages) sentence += "; allowed only where the pool has no page";
         if (needed == &Elements::pairs) sentence += "; allowed only where no sequence has queries and keys";
         return sentence;
     }

@@ -39,8 +39,7 @@ std::string ws_tiles(const KernelConfig& config) {
         "and multiplies 64 rows, a multiple of 16 columns up to 256, 16 deep (of fp8 multiples of 32 keys, "
         "at most 128 channels of V, 32 deep; over pages of paged-KV a divisor of 128 keys, of batch prefill "
         "pages of 8 keys or more, of fp8 of 16), found {} teams, a tile of {} by {} and {} channels, "
-        "instructions "
-        "{}x{}x{} and {}x{}x{}",
+        "instructions {}x{}x{} and {}x{}x{}",
         config.algorithm.wave.m0, tile.m0, tile.n0, tile.n1, warp.m0, warp.n0, warp.k0, warp.m1, warp.n1,
         warp.k1);
 }

@@ -160,12 +160,14 @@ constexpr void lay_out_streams(WsPlan& plan, const KernelConfig& cfg, bool trans
     plan.values = stream(plan.value.type, lines_of_values, line_of_values, stages);
     if (transposes) plan.arriving = stream(plan.value.type, tile.n0, tile.n1, stages);
     plan.keys.interleaved = plan.values.by_column = e4m3;
+    plan.keys.box_lines = static_cast<std::int16_t>(box_keys);
     if (transposes) {
         plan.values.transposed = true;
         plan.transposers = plan.values.fillers = 2;
+        plan.arriving.box_lines = plan.keys.box_lines;
+    } else if (!e4m3) {
+        plan.values.box_lines = plan.keys.box_lines;
     }
-    plan.keys.box_lines = static_cast<std::int16_t>(box_keys);
-    if (transposes || !e4m3) (transposes ? plan.arriving : plan.values).box_lines = plan.keys.box_lines;
     constexpr int warps_of_feed = 4;
     const int boxes = plan.keys.boxes(), most_feeders = warps_of_feed - plan.transposers;
     plan.feeders = static_cast<std::int16_t>(boxes < most_feeders ? boxes : most_feeders);
